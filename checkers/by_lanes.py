@@ -76,7 +76,7 @@ def _whole(found: Conflict, warp: int) -> int:
 
 
 def _all_come(found: Conflict, event: Event, when: str, side: Side) -> str:
-    """Return `only lane 5 of warp 1 arrives on line 20: let all lanes of it come there, after line 18`."""
+    """Return help such as `only lane 5 of warp 1 arrives on line 20: let all its lanes arrive there, after line 18`."""
     places, pc = found.places, side.access.pc
     verb = "arrive" if event.kind == "arrive" else "sync"
     verb += "s" * (event.lanes.bit_count() == 1)

@@ -3,8 +3,8 @@
 Detects: NumPy arrays that a kernel uses as global variables, if their bytes at the launch differ from the bytes that
 the compiler copied.
 Does not detect: changed numbers and tuples, which are compiled in as well; changes that were undone before the launch.
-Reference: Numba CUDA, "Global variables and closure variables": these are constants, copied when the kernel is
-compiled.
+Reference: Numba CUDA, "Global variables and closure variables": these variables are constants, copied when the kernel
+is compiled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fences after the initialization of mbarriers.
 
-Detects: bulk and tensor copies that credit an mbarrier with no fence after its initialization.  The fence is a
-`fence.mbarrier_init` of the initializing thread, or a proxy fence.
+Detects: bulk and tensor copies that credit an mbarrier whose initialization is not followed by a fence.  The fence may
+be a `fence.mbarrier_init` of the initializing thread, or a proxy fence.
 Does not detect: arrivals and waits that may come before the initialization; `mbarrier` reports these.
 Reference: CUDA Programming Guide, "Using TMA"; PTX ISA, "membar, fence": `fence.mbarrier_init`.
 """

@@ -1,9 +1,9 @@
-"""Report lanes that lag behind the other lanes of the same instruction.
+"""Report phases that only a lagging lane can miss: one that executes an instruction later than the other lanes do.
 
 Detects: phases of mbarriers that only such a lane can miss, or reach too early (rules R1-R3, R5), if nothing else
 fails.
 Does not detect: such lanes in launches whose control flow depends on atomics, or that fail for another reason: there
-they are `phase-alias`.
+the code is `phase-alias`.
 Reference: PTX ISA, "mbarrier"; docs/how.md, "Lanes that are taken together".
 """
 

@@ -109,7 +109,7 @@ def _explain_uninitialized(raw: RawFinding, places: Places) -> Finding:
 
 
 def _meet(raw: RawFinding, places: Places) -> str:
-    """Return the barrier of the CTA, or of the cluster if two CTAs have to meet, as the file spells it."""
+    """Return the barrier of the CTA, or of the cluster if two CTAs have to synchronize, in the spelling of the file."""
     apart = raw.detail.get("other_cta", raw.cta) != raw.cta
     return words.spell_instruction(places, raw.pc, "barrier.cluster" if apart else "bar.sync 0")
 

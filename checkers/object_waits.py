@@ -1,5 +1,5 @@
-"""Describe lanes that wait forever at a synchronization object other than those that `deadlock` describes itself: what
-it has, and what it needs.  A helper of `deadlock`, not a checker of its own."""
+"""Describe lanes that wait forever at a synchronization object that `deadlock` does not describe itself: its present
+state, and what it needs to complete.  A helper of `deadlock`, not a checker of its own."""
 
 from __future__ import annotations
 

@@ -51,6 +51,7 @@ def sites(raw: RawFinding, places: Places) -> list[Site]:
 
 
 def text(raw: RawFinding, places: Places) -> str:
-    """Return what an undefined value does where it is observable: `the undefined value decides this branch`."""
+    """Return the effect of an undefined value where it is observable, such as `the undefined value decides this
+    branch`."""
     sink = SINKS[raw.detail["sink"]]
     return f"the undefined value {_TEXTS[sink].format(array=places.array_name(raw.detail['sink_pc']))}"

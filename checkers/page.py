@@ -1,4 +1,4 @@
-"""The page of each finding code: a Markdown file in `pages`, beside its checker.
+"""The page of each finding code: a Markdown file in `pages`, next to its checker.
 
 Its two blocks of Python are programs, which tests run.
 """

@@ -1,6 +1,6 @@
 """The phases of mbarriers.
 
-Detects: operations that take part in a different phase in another schedule (rules R1-R3); tokens of an older phase;
+Detects: operations that belong to a different phase in another schedule (rules R1-R3); tokens of an older phase;
 arrivals before any thread has observed the completion of the previous phase.
 Also detects: expect-tx operations that nothing waits for (R5), and bytes that are missing or surplus at the end (R6).
 Does not detect: values that depend on the result of a poll; the verdict is `incomplete` there.

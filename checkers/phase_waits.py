@@ -1,5 +1,5 @@
 """Describe lanes that wait forever for a phase of an mbarrier: how many arrivals and bytes the phase lacks, which warps
-could deliver them, and where they went instead.  A helper of `deadlock`, not a checker of its own."""
+could supply them, and which mbarriers received them instead.  A helper of `deadlock`, not a checker of its own."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Ledger:
     # -- what it lacks, in words --------------------------------------------------------------------------------------
 
     def lacks(self, address: int, phase: int) -> str:
-        """Return what keeps a phase from completing: `4,096 bytes missing, 0 of 1 arrivals missing`."""
+        """Return what the phase still needs, such as `4,096 bytes missing, 0 of 1 arrivals missing`."""
         state = self.state(address)
         if state is None:
             return "it is no longer an mbarrier"
@@ -135,7 +135,7 @@ class Ledger:
         return ", ".join(texts)
 
     def account(self, address: int, phase: int, near: int) -> str:
-        """Return what warps did in a phase: `warp 3 expected 8,192 bytes at line 40, copies brought 4,096`."""
+        """Return what warps did in a phase, such as `warp 3 expected 8,192 bytes at line 40, copies brought 4,096`."""
         done, state = self.phases.get((address, phase), _Phase()), self.state(address)
         texts = []
         if done.expected:
@@ -161,7 +161,8 @@ class Ledger:
         return f"no arrive on `{name}` was executed" if is_alone else "nobody arrived"
 
     def elsewhere(self, address: int, near: int) -> str:
-        """Return where bytes went instead: `copies brought `full[0]` 4,096 bytes that it does not expect (line 41)`."""
+        """Return which mbarriers received the bytes instead, such as `copies brought `full[0]` 4,096 bytes that it does
+        not expect (line 41)`."""
         for state in self.places.outcome.phases:
             if state.address != address and state.tx < 0:
                 brought = self.phases.get((state.address, state.phase), _Phase()).brought
@@ -170,8 +171,8 @@ class Ledger:
         return ""
 
     def arrivals_elsewhere(self, address: int, near: int) -> str:
-        """Return `warp 1 arrived on `full[0]` at line 24, where nobody waits`, if an mbarrier has no arrivals at
-        all."""
+        """Return where warps arrived instead, such as `warp 1 arrived on `full[0]` at line 24, where nobody waits`, if
+        an mbarrier has no arrivals at all."""
         if self.users(address):
             return ""
         waited = {wait.address for wait in self.places.outcome.phase_waits} | {place for place, _ in self.seen}
@@ -307,8 +308,8 @@ def missed_phase_help(ledger: Ledger, address: int, phase: int, pc: int, warps: 
 
 
 def buffer(places: Places, address: int) -> str:
-    """Return ` (buffer 1 empty)`, the role of an mbarrier in the only array of a `Pipeline`; an empty text for other
-    mbarriers."""
+    """Return the role of an mbarrier in the only array of a `Pipeline`, such as ` (buffer 1 empty)`; an empty text for
+    other mbarriers."""
     name = places.element(address, 0).partition("[")[0]
     made = (state for state in places.outcome.phases if "pipeline" in places.patterns(state.init_pc))
     own = sorted(state.address for state in made if places.element(state.address, 0).partition("[")[0] == name)
@@ -339,7 +340,7 @@ def skipped_phase_help(ledger: Ledger, waits: Iterable[tuple[int, int, int, Sequ
 
 
 def precedes_copies(places: Places, pc: int) -> bool:
-    """Return whether copies may follow a wait: then it is a producer's wait for a free buffer."""
+    """Return whether copies may follow a wait, which is then a producer's wait for a free buffer."""
     return any(words.operation(places, p) in _COPIES for p in reachable(places.program, pc))
 
 

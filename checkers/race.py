@@ -304,7 +304,8 @@ def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
 
 
 def _one_way_note(found: Conflict, witness: Witness) -> str:
-    """Return a note if there is no order from (1)'s warp to (2)'s warp, but one in the opposite direction."""
+    """Return a note if nothing orders (1)'s warp before (2)'s warp, but something orders the two in the opposite
+    direction."""
     first, second = found.first, found.second
     one, two = first.access, second.access
     given = witness.clock_at(one.cta, one.warp, one.interval).get(two.warp, 0)
@@ -343,8 +344,8 @@ def _too_late(found: Conflict, witness: Witness, following: Event) -> str:
 
 def _schedule(found: Conflict, witness: Witness) -> list[Step]:
     """Return a schedule in which the two accesses are adjacent and in the opposite order, after everything that must
-    come before one of them.  If atomics are between the two, for which the second warp may wait, keep the order of this
-    run."""
+    come before one of them.  If there are atomics between the two for which the second warp may wait, keep the order of
+    this run."""
     first, second = (step(found, witness, number) for number in (1, 2))
     pair = (found.first, found.second)
     warps = {side.access.warp for side in pair}

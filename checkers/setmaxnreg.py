@@ -185,7 +185,7 @@ def _are_known(places: Places) -> bool:
 
 
 def _ran_alone(places: Places) -> bool:
-    """Return whether no other CTA ran; the executions of its warps would be counted as well."""
+    """Return whether only one CTA ran: otherwise, the counts of executions include other CTAs."""
     return places.grid == (1, 1, 1) or places.outcome.executions[0] <= len(places.outcome.warps)
 
 

@@ -70,7 +70,7 @@ def examine(run: Run, places: Places) -> list[Finding]:
     image, wanted = job.image(run.before)
     wrong = np.flatnonzero(run.dst != image)
     stored = sum(size * places.outcome.accesses[pc].lanes for pc, kind, size in accesses if kind == "store")
-    if run.copies(places):  # copies, of which no bytes are counted
+    if run.copies(places):  # copies, whose bytes are not counted
         return _explain(run, places, wrong)
     strays = any(kind == "store" and not _into_destination(run, places, pc) for pc, kind, _ in accesses)
     if not (wrong.size or stored != np.count_nonzero(wanted) or strays):

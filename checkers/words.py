@@ -112,7 +112,7 @@ def executes(places: Places, cta: int, warp: int, lanes: int) -> str:
 
 
 def does(places: Places, pc: int, count: int = 1) -> str:
-    """Return `arrives on`, `waits on`: the verb of an operation on its mbarrier; `arrive on` for several."""
+    """Return the verb of an operation on its mbarrier, such as `arrives on` or `waits on`; for several, `arrive on`."""
     text = effects_of(operation(places, pc)).verb
     if count == 1:
         return text
@@ -132,8 +132,8 @@ def amount(number: int, what: str = "byte") -> str:
 
 
 def lacking(bytes_: int, arrivals: int) -> str:
-    """Return `4,096 bytes and 1 arrival are missing`, `64 bytes too many have come`, or nothing if the phase is
-    complete."""
+    """Return what a phase lacks or has in excess, such as `4,096 bytes and 1 arrival are missing` or `64 bytes too many
+    have come`; empty if the phase is complete."""
     missing = [amount(bytes_)] * (bytes_ > 0) + [amount(arrivals, "arrival")] * (arrivals > 0)
     one = len(missing) == 1 and 1 in (bytes_, arrivals)
     texts = [f"{' and '.join(missing)} {'is' if one else 'are'} missing"] if missing else []

@@ -1,4 +1,4 @@
-"""The base of every transfer pattern: who transfers, who computes, and the four calls that keep them in step.
+"""The base of every transfer pattern: its DMA warps and compute warps, and the four calls that synchronize them.
 
     compute warps                     DMA warps
     dma.start_async_dma()     --->    dma.wait_for_dma_start()      the buffer is empty: barrier 2 * dma_id + 1
@@ -21,13 +21,13 @@ from wsemu.patterns import rules
 
 @dataclass(frozen=True)
 class CudaDMA:
-    """Synchronises DMA warps with the compute warps that use their buffer; blocks are one-dimensional.
+    """Synchronizes DMA warps with the compute warps that use their buffer; blocks are one-dimensional.
 
-    Its methods are kernel code.  Barrier 0 belongs to `dma_id` 0 and to `syncthreads` alike: use one of them.
+    Its methods are kernel code.  Both `dma_id` 0 and `syncthreads` use barrier 0, so a kernel may use only one of them.
     """
 
     dma_id: int
-    """0 to 7; each object of a CTA has its own"""
+    """number from 0 to 7, different for each object of a CTA"""
     dma_threads: int
     """threads that transfer, a multiple of 32"""
     compute_threads: int
@@ -37,7 +37,7 @@ class CudaDMA:
     first_compute_thread: int = field(default=0, kw_only=True)
     """number of the first thread that computes; by convention the compute warps come first"""
     specialized: bool = field(default=True, kw_only=True)
-    """False: all threads of the CTA transfer, and the four calls do nothing; see `unspecialized`"""
+    """if False, all threads of the CTA transfer, and the four calls do nothing; see `unspecialized`"""
 
     if TYPE_CHECKING:
 
@@ -81,9 +81,9 @@ class CudaDMA:
 
     @classmethod
     def unspecialized(cls, threads: int, *fields: int, **options: object) -> Self:
-        """The pattern for a CTA of `threads` threads that all transfer.
+        """Return the pattern for a CTA of `threads` threads, all of which transfer.
 
-        The program needs a `syncthreads` after the transfer and another one before the next.
+        The program needs a `syncthreads` after the transfer and another one before the next transfer.
         """
         return cls(0, threads, threads, 0, *fields, specialized=False, **options)  # type: ignore[arg-type]
 
@@ -110,32 +110,32 @@ class CudaDMA:
             ptx.bar_sync(2 * self.dma_id, self.dma_threads + self.compute_threads)
 
     def wait_for_dma_start(self) -> Any:
-        """For DMA threads: wait until the buffer is empty."""
+        """Wait, in DMA threads, until the buffer is empty."""
         if self.specialized:
             ptx.bar_sync(2 * self.dma_id + 1, self.dma_threads + self.compute_threads)
 
     def finish_async_dma(self) -> Any:
-        """For DMA threads: signal that the buffer is full, without waiting."""
+        """Signal, in DMA threads, that the buffer is full; do not wait."""
         if self.specialized:
             ptx.bar_arrive(2 * self.dma_id, self.dma_threads + self.compute_threads)
 
     def execute_dma(self, src: Any, dst: Any, *index: Any) -> Any:
-        """For DMA threads: wait until the buffer is empty, transfer, and signal that it is full."""
+        """Wait until the buffer is empty, transfer, and signal that it is full.  Call this in DMA threads."""
         self.wait_for_dma_start()
         self.transfer(self.rank(), src, dst, *index)
         self.finish_async_dma()
 
     def execute_dma_no_sync(self, src: Any, dst: Any, *index: Any) -> Any:
-        """For DMA threads: transfer, without a barrier."""
+        """Transfer without a barrier.  Call this in DMA threads."""
         self.transfer(self.rank(), src, dst, *index)
 
 
 def block_size(*users: Any) -> int:
-    """Threads of a CTA in which these patterns and `Buffers` work, all of their threads counted.
+    """Return the number of threads of a CTA in which these patterns and `Buffers` work, including compute threads.
 
-    UsageError if they cannot work together: more than 8 objects, an id that two of them use, DMA threads of one among
-    the compute threads of another, or among only part of its DMA threads.  Two objects may share all of their DMA
-    threads (manual double buffering).
+    Raise UsageError if they cannot work together.  There may be at most 8 objects with different ids.  DMA threads of
+    one object must not be among the compute threads of another, or be only part of its DMA threads.  Two objects may
+    share all of their DMA threads (manual double buffering).
     """
     objects = [each for user in users for each in user.objects()]
     if len(objects) > rules.MOST_OBJECTS:

@@ -33,10 +33,11 @@ from wsemu.patterns.base import CudaDMA
 
 @dataclass(frozen=True)
 class Buffers:
-    """`stages` buffers of one transfer, on `ids` dmaIDs from the pattern's own on, filled by `sets` sets of DMA warps.
+    """`stages` buffers of one transfer, which use `ids` dmaIDs, starting with the pattern's own, and are filled by
+    `sets` sets of DMA warps.
 
-    `single`, `double` and `manual_double` are the paper's; more stages hide more latency for more shared memory, and
-    fewer ids than stages save barriers but hand over several tiles at once.
+    `single`, `double` and `manual_double` are those of the paper.  More stages hide more latency and use more shared
+    memory.  Fewer ids than stages save barriers but hand over several tiles at once.
     """
 
     pattern: Any
@@ -65,17 +66,17 @@ class Buffers:
 
     @classmethod
     def single(cls, pattern: Any) -> Buffers:
-        """One buffer: either the DMA warps or the compute warps work.
+        """Return one buffer: either the DMA warps or the compute warps work.
 
-        For kernels that are short of shared memory or registers; several CTAs on an SM overlap each other.
+        It is for kernels that are short of shared memory or registers; several CTAs on an SM overlap each other.
         """
         return cls(pattern)
 
     @classmethod
     def double(cls, pattern: Any) -> Buffers:
-        """Two buffers, each with DMA warps of its own, so that loads are always in flight.
+        """Return two buffers, each with its own DMA warps, so that loads are always in flight.
 
-        For kernels bound by memory that can afford the registers of a second set of DMA warps.
+        It is for kernels bound by memory that can afford the registers of a second set of DMA warps.
         """
         return cls(pattern, 2, 2, 2)
 
@@ -83,7 +84,7 @@ class Buffers:
     def manual_double(cls, pattern: Any) -> Buffers:
         """Return two buffers: the same DMA warps fill one while the compute warps use the other.
 
-        For kernels that need the overlap but are short of registers; where one set of DMA warps cannot saturate the
+        It is for kernels that need the overlap but are short of registers.  If one set of DMA warps cannot saturate the
         memory, `double` is faster.
         """
         return cls(pattern, 2, 2)
@@ -116,7 +117,7 @@ class Buffers:
         return i % self.stages
 
     def full(self, i: Any) -> Any:
-        """Return the barrier for a full tile i; the next one is for its empty buffer."""
+        """Return the barrier that signals that tile i is full; the next barrier signals that its buffer is empty."""
         return 2 * (self.pattern.dma_id + i // self.share % self.ids)
 
     def closes(self, i: Any, tiles: Any) -> Any:
@@ -158,32 +159,33 @@ class Buffers:
         return (cuda.threadIdx.x - self.pattern.first_dma_thread) % self.pattern.dma_threads
 
     def wait_for_dma_start(self, i: Any) -> Any:
-        """For DMA threads: wait until the buffer of tile i is empty."""
+        """Wait, in DMA threads, until the buffer of tile i is empty."""
         if i % self.share == 0:
             ptx.bar_sync(self.full(i) + 1, self.count)
 
     def finish_async_dma(self, i: Any, tiles: Any) -> Any:
-        """For DMA threads: signal that tile i is complete."""
+        """Signal, in DMA threads, that tile i is complete."""
         if self.closes(i, tiles):
             ptx.bar_arrive(self.full(i), self.count)
 
     def execute_dma(self, i: Any, tiles: Any, src: Any, dst: Any, *index: Any) -> Any:
-        """For DMA threads: wait until the buffer of tile i is empty, fill it, and signal that it is full."""
+        """Wait until the buffer of tile i is empty, fill it, and signal that it is full.  Call this in DMA threads."""
         self.wait_for_dma_start(i)
         self.pattern.transfer(self.rank(), src, dst, *index)
         self.finish_async_dma(i, tiles)
 
     def start_xfer_async(self, src: Any, registers: Any, *index: Any) -> Any:
-        """For DMA threads: load the first step of a tile into registers, before its buffer is empty."""
+        """Load the first step of a tile into registers before its buffer is empty.  Call this in DMA threads."""
         self.pattern.prefetch(self.rank(), src, registers, *index)
 
     def wait_xfer_finish(self, i: Any, tiles: Any, src: Any, dst: Any, registers: Any, *index: Any) -> Any:
-        """DMA: wait until the buffer of tile i is empty, store the first step, transfer the rest, and say so."""
+        """Wait until the buffer of tile i is empty, store the first step, transfer the rest, and signal that it is
+        full.  Call this in DMA threads."""
         self.wait_for_dma_start(i)
         self.pattern.complete(self.rank(), src, dst, registers, *index)
         self.finish_async_dma(i, tiles)
 
     def finish(self) -> Any:
-        """For DMA threads, after the last tile: wait until all buffers are empty."""
+        """Wait, in DMA threads after the last tile, until all buffers are empty."""
         for n in range(self.first_tile(), self.ids, self.sets):
             ptx.bar_sync(2 * (self.pattern.dma_id + n) + 1, self.count)

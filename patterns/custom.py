@@ -9,8 +9,10 @@ from wsemu.patterns.base import CudaDMA
 
 @dataclass(frozen=True)
 class CudaDMACustom(CudaDMA):
-    """Subclass it (as a frozen dataclass) and write `transfer(self, thread, src, dst)`, as kernel code.
+    """The base class of your own pattern: subclass it as a frozen dataclass, and write `transfer(self, thread, src,
+    dst)` as kernel code.
 
-    `thread` is the rank among the DMA threads, from 0; `transfer` does not synchronise (the paper, section 3.2).  For
-    `wsemu.check_transfer` write `moves()` too: a list of (offset in the source, offset in the destination, bytes).
+    `thread` is the rank among the DMA threads, from 0; `transfer` does not synchronize (the paper, section 3.2).  For
+    `wsemu.check_transfer`, also write `moves()`, which returns a list of (offset in the source, offset in the
+    destination, bytes).
     """

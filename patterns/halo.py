@@ -31,9 +31,11 @@ class RowsAround:
 
 @dataclass(frozen=True)
 class Flanks:
-    """The columns beside each row of a tile: `left` bytes before the origin and `right` after it, in turn.
+    """The columns on both sides of each row of a tile, in turn: `left` bytes before the origin and `right` bytes after
+    it.
 
-    Left and right parts alternate: both flanks of a few rows fall into more banks than one flank of twice the rows.
+    Left and right parts alternate, because both flanks of a few rows are spread over more banks than one flank of twice
+    their number.
     """
 
     array: Any
@@ -49,9 +51,9 @@ class Flanks:
 class CudaDMAHalo(Transfer):
     """Transfers the border of `radius` elements around a tile, with or without its corners (the paper, section 6.2).
 
-    `src` and `dst` begin at the tile's origin, its first element inside the border: `grid[y:, x:]`, and
-    `tile[radius:, radius:]` of a tile with `radius` more rows and columns on each side.  The rows above and below go
-    first; `start_xfer_async` prefetches from them.
+    `src` and `dst` begin at the tile's origin, its first element inside the border: `grid[y:, x:]`, and `tile[radius:,
+    radius:]` of a tile with `radius` more rows and columns on each side.  The rows above and below are transferred
+    first; `start_xfer_async` loads from them in advance.
     """
 
     element_bytes: int
@@ -116,7 +118,7 @@ class CudaDMAHalo(Transfer):
         return self.part(2 * self.tile_y, self.flank)
 
     def flanks_of(self, array: Any, pitch: Any) -> Any:
-        """Return the columns beside the tile."""
+        """Return the columns on both sides of the tile."""
         return Flanks(array, pitch, self.flank, self.row)
 
     def total_bytes(self) -> Any:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Chosen:
-    """One end of a transfer: element n is number `index[n]` if `indexed`, else number n, `stride` bytes apart."""
+    """One end of a transfer: element n is number `index[n]` if `indexed`, otherwise number n; consecutive numbers are
+    `stride` bytes apart."""
 
     array: Any
     index: Any
@@ -44,9 +45,9 @@ class CudaDMAIndirect(Transfer):
     elements: int
     """number of elements, at least 1; as many indices are read"""
     dense_stride: int = 0
-    """bytes from an element to the next on the side without indices, a multiple of alignment; 0: element_bytes"""
+    """distance in bytes between elements on the side without indices, a multiple of alignment; 0: element_bytes"""
     scatter: bool = field(default=False, kw_only=True)
-    """False: the source has the indices; True: the destination has them"""
+    """if False, the indices apply to the source; if True, to the destination"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,7 +92,8 @@ class CudaDMAIndirect(Transfer):
             self.load_in_bulk(src, dst, index)
 
     def scatter_in_bulk(self, src: Any, dst: Any, index: Any) -> Any:
-        """In one thread: start a bulk copy of each element to global memory, and wait for the copies."""
+        """Start a bulk copy of each element to global memory, and wait for the copies.  Only one thread executes
+        this."""
         source, destination = self.source(src, index), self.destination(dst, index)
         ptx.fence_proxy_async()  # orders the copies after plain stores to the buffer
         for element in range(self.elements):

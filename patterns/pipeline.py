@@ -95,12 +95,12 @@ class Pipeline:
         return self.stages + i % self.stages
 
     def parity(self, i: Any) -> Any:
-        """Return the parity of the phase that ends when tile i has arrived, and of the one that ends when it was
+        """Return the parity of the phase that ends when tile i has arrived, and that of the phase that ends when it was
         used."""
         return i // self.stages & 1
 
     def start(self, bars: Any) -> Any:
-        """For all threads of the CTA: initialize the mbarriers, and wait until this is done."""
+        """Initialize the mbarriers, and wait until this is done.  All threads of the CTA call this."""
         if cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0 and cuda.threadIdx.z == 0:
             for n in range(self.stages):
                 ptx.mbarrier_init(bars, n, self.producers)
@@ -110,7 +110,7 @@ class Pipeline:
 
     # -- producers ----------------------------------------------------------------------------------------------------
     def producer_acquire(self, bars: Any, i: Any) -> Any:
-        """Producer: wait until the buffer of tile i is empty.
+        """Wait, in a producer, until the buffer of tile i is empty.
 
         If the kernel itself writes the global memory that bulk copies read, it must execute `fence_proxy_async_global`
         after these writes.
@@ -120,7 +120,7 @@ class Pipeline:
             ptx.fence_proxy_async_shared_cta()  # orders the copy after the reads of the consumers
 
     def producer_commit(self, bars: Any, i: Any, bytes: Any = 0) -> Any:  # noqa: A002
-        """For producers: commit tile i.  `bytes` is the total of this thread's bulk copies that complete on
+        """Commit tile i in a producer.  `bytes` is the total of this thread's bulk copies that complete on
         `full(i)`."""
         if self.bulk:
             ptx.mbarrier_arrive_expect_tx(bars, self.full(i), bytes)
@@ -130,7 +130,8 @@ class Pipeline:
             ptx.mbarrier_arrive(bars, self.full(i))
 
     def execute_dma(self, bars: Any, i: Any, pattern: Any, src: Any, dst: Any, *index: Any) -> Any:
-        """For DMA threads of a pattern: wait until the buffer of tile i is empty, start its transfer, and commit it."""
+        """Wait until the buffer of tile i is empty, start its transfer, and commit it.  The DMA threads of a pattern
+        call this."""
         thread = pattern.rank()
         if self.bulk:
             if thread == 0:
@@ -144,9 +145,9 @@ class Pipeline:
 
     # -- consumers ----------------------------------------------------------------------------------------------------
     def consumer_wait(self, bars: Any, i: Any) -> Any:
-        """For consumers: wait until tile i is complete."""
+        """Wait, in a consumer, until tile i is complete."""
         ptx.mbarrier_wait_parity(bars, self.full(i), self.parity(i))
 
     def consumer_release(self, bars: Any, i: Any) -> Any:
-        """For consumers: signal that tile i was used, so that its buffer is empty."""
+        """Signal, in a consumer, that tile i was used, so that its buffer is empty."""
         ptx.mbarrier_arrive(bars, self.empty(i))

@@ -38,7 +38,7 @@ class CudaDMAStrided(Transfer):
     src_stride: int
     """bytes from the start of one element of the source to the start of the next, a multiple of alignment"""
     dst_stride: int
-    """bytes from one element of the destination to the next; at least element_bytes, so that elements do not overlap"""
+    """distance in bytes between elements of the destination; at least element_bytes, so that elements do not overlap"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -27,7 +27,7 @@ _WARPS = rules.MOST_THREADS // rules.WARP
 
 @dataclass(frozen=True)
 class Rows:
-    """One end of a transfer: elements `stride` bytes apart, the first where `array` begins."""
+    """One end of a transfer: elements that are `stride` bytes apart; the first one is at the start of `array`."""
 
     array: Any
     stride: int
@@ -184,7 +184,7 @@ class Transfer(CudaDMA):
 
     engine: str = field(default="warps", kw_only=True)
     """engine that moves the bytes: "warps" (loads and stores), "cp.async" (to shared memory; sm_80), or "bulk"
-    (elements, addresses and strides are multiples of 16 bytes, and so is alignment; sm_90)"""
+    (elements, addresses, strides and alignment are multiples of 16 bytes; sm_90)"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -245,8 +245,8 @@ class Transfer(CudaDMA):
         return ((self.copy().way(), self.copy()),)
 
     def plan(self, arch: str = "sm_90", *, time: bool = False) -> Any:
-        """Return how this transfer is split: steps, wavefronts and sectors, as a `Plan` that prints as a table; with
-        `time` also its predicted cycles."""
+        """Return the steps, wavefronts and sectors of this transfer as a `Plan` that prints as a table; with `time`,
+        also its predicted cycles."""
         from wsemu.launch.transfer import plan  # the emulator, which kernels do not need
 
         made = plan(self, arch)
@@ -257,11 +257,12 @@ class Transfer(CudaDMA):
         return made
 
     def start_xfer_async(self, src: Any, registers: Any, *index: Any) -> Any:
-        """For DMA threads: load the first step into registers, before the buffer is known to be empty."""
+        """Load the first step into registers before the buffer is known to be empty.  Call this in DMA threads."""
         self.prefetch(self.rank(), src, registers, *index)
 
     def wait_xfer_finish(self, src: Any, dst: Any, registers: Any, *index: Any) -> Any:
-        """DMA: wait until the buffer is empty, store the first step, transfer the rest, and say that it is full."""
+        """Wait until the buffer is empty, store the first step, transfer the rest, and signal that it is full.  Call
+        this in DMA threads."""
         self.wait_for_dma_start()
         self.complete(self.rank(), src, dst, registers, *index)
         self.finish_async_dma()
@@ -276,7 +277,7 @@ class Transfer(CudaDMA):
                 ptx.cp_async_wait_all()
 
     def start_transfer(self, thread: Any, src: Any, dst: Any, *index: Any) -> Any:
-        """For all DMA threads: transfer, or with engine "cp.async" start the transfer."""
+        """Transfer, or with engine "cp.async" start the transfer.  All DMA threads call this."""
         if self.asynchronous:
             self.issue(thread, src, dst, *index)
         else:
@@ -294,7 +295,7 @@ class Transfer(CudaDMA):
             self.store_first(thread, src, dst, registers, *index)
 
     def copy_in_bulk(self, src: Any, dst: Any, *index: Any) -> Any:
-        """In one thread: start bulk copies, and wait for them."""
+        """Start bulk copies, and wait for them.  Only one thread executes this."""
         self.load_in_bulk(src, dst, *index)
 
     def load_in_bulk(self, src: Any, dst: Any, *index: Any) -> Any:

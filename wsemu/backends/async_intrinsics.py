@@ -35,8 +35,8 @@ SHARED, GLOBAL = 3, 1
 
 
 class Form(NamedTuple):
-    """An instruction: `<bar>` is the address of an element, `<count>` a number, and `<, count>` is omitted if the call
-    has none; `$p` is a predicate, `$0` the result."""
+    """An instruction.  `<bar>` is the address of an element and `<count>` a number; `<, count>` is omitted if the call
+    has none.  `$p` is a predicate and `$0` the result."""
 
     text: str
     returns: str = ""
@@ -167,7 +167,7 @@ FORMS |= {f"{name}_bytes": FORMS[name] for name in (
     "cp_async_bulk_tensor_global_to_shared",
 )}  # fmt: skip
 _ARRAYS = {"bar": ("index", "k"), "dst": ("i", "dst_offset"), "src": ("j", "src_offset")}
-"""parameter with an array -> names of the parameters for its index and for a byte offset"""
+"""parameter with an array -> names of the parameters for its index and its byte offset"""
 _RESULTS = {
     "": (types.void, VOID, []), "token": (types.uint64, I64, ["=l"]), "count": (types.int32, I32, ["=r"]),
     "predicate": (types.boolean, I32, ["=r"]),

@@ -83,7 +83,7 @@ def has_gpu() -> bool:
 
 @functools.cache
 def _library() -> Any:
-    """Return libcuda, with the first device's context current in this process; UsageError if there is none."""
+    """Return libcuda, with the first device's context current in this process; raise UsageError without a device."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -145,7 +145,7 @@ class _Memory:
         self.kept: list[ctypes.c_uint64] = []
 
     def room(self, data: npt.NDArray[np.uint8] | bytes) -> int:
-        """Allocate memory with these bytes, and return its GPU address."""
+        """Allocate memory on the GPU, copy these bytes to it, and return its address."""
         given = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
         pointer = ctypes.c_uint64()
         _call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(max(given.nbytes, 1)))
@@ -207,7 +207,7 @@ def ensure_compiled(entry: Entry) -> None:
 
 def launch(entry: Entry, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
     """Run a kernel and wait for it; `arguments` are arrays, which are copied to the GPU and back, and packed
-    parameters.  UsageError if the driver rejects the launch."""
+    parameters.  Raise UsageError if the driver rejects the launch."""
     found, memory = _function(entry), _Memory()
     try:
         values = [

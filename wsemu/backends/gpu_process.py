@@ -105,7 +105,7 @@ def _one_by_one(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
 
 
 def call(function: Callable[[], Any], limit: float) -> Any:
-    """Return the result of `function` in a forked child; UsageError if it raises or takes longer than `limit`
+    """Return the result of `function` in a forked child; raise UsageError if it raises or takes longer than `limit`
     seconds."""
     return _Child(lambda pipe: pipe.send(function())).receive(limit)
 
@@ -180,7 +180,7 @@ def _run_in_child(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult
 
 
 def _launch(launch: GpuLaunch, begins: Callable[[], None]) -> GpuResult:
-    """Run a launch, each time on fresh copies of its arguments; `begins` is called once it is compiled."""
+    """Run a launch repeatedly, each time on fresh copies of its arguments; `begins` is called after it is compiled."""
     result = GpuResult()
     c = launch.configuration
     if isinstance(launch.kernel, driver.Entry):

@@ -72,11 +72,11 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "wsemu.language.cuda_names": numba_cuda,
     "wsemu.language.ptx_names": intrinsics,
 }
-"""for each module that a kernel names, the module that Numba-CUDA compiles instead"""
+"""for each module to which a kernel refers, the module that Numba-CUDA compiles instead"""
 _dispatchers: dict[tuple[int, int], tuple[Any, Any]] = {}
-"""id of a rebound function, and the bound of its CTAs -> the function, and the dispatcher"""
+"""id of a rebound function and the limit of its CTA size -> the function and the dispatcher"""
 _BOUNDS = (512, 1024)
-"""numbers of threads per CTA that the compiler must know in order to limit registers"""
+"""CTA sizes that the compiler must know in order to limit registers"""
 
 
 def dispatcher(kernel: Any, threads: int = 0) -> Any:
@@ -322,7 +322,8 @@ def quiet() -> Iterator[None]:
 
 
 def configure_kernel(kernel: Declared, grid: Any, block: Any, dynamic_shared: int = 0, stream: Any = 0) -> Any:
-    """Return a kernel with its launch shape, for launches that do not wait; pattern arguments must be `prepare`d."""
+    """Return a kernel with its launch shape, for launches that do not wait; pattern arguments must have been converted
+    by `prepare`."""
     threads = math.prod(block) if isinstance(block, tuple) else block
     made = dispatcher(kernel, threads)[grid, block, stream, dynamic_shared]
     if dynamic_shared > _PLAIN_SHARED:
@@ -335,7 +336,7 @@ _PLAIN_SHARED = 48 * 1024
 
 
 def _allow_shared(kernel: Any, configuration: Any) -> None:
-    """Request more than the default maximum of shared memory, because Numba-CUDA does not."""
+    """Request more than the default maximum of shared memory, because Numba-CUDA does not request it."""
     from numba.cuda.cudadrv import driver
 
     function = kernel._codelibrary.get_cufunc()

@@ -35,7 +35,7 @@ class Compiled:
 
     ptx: str
     types: dict[str, str]
-    """variable, with Numba's suffix for its versions -> Numba's name of its type"""
+    """variable name, with Numba's suffix for versions -> Numba's name of its type"""
     library: Any
     linked: tuple[str, ...] = ()
     """PTX of the linked files (`link=`), CUDA C++ compiled"""
@@ -57,7 +57,7 @@ class Compiled:
             return str(self.library.get_lto_ptx(cc=HOPPER))
 
     def machine_code(self, *options: str) -> str:
-        """Return the disassembly by nvdisasm; UnsupportedError if nvdisasm is missing."""
+        """Return the disassembly by nvdisasm; raise UnsupportedError if nvdisasm is missing."""
         if shutil.which("nvdisasm") is None:
             raise UnsupportedError("machine code is not shown: `nvdisasm` is missing", remedy="install CUDA's toolkit")
         with tempfile.TemporaryDirectory() as folder:
@@ -127,7 +127,7 @@ def compile_signature(
 
 
 def _linked_ptx(given: Any, lineinfo: bool) -> str:
-    """Return the PTX of the code that is linked with a kernel; UnsupportedError for machine code."""
+    """Return the PTX of the code that is linked with a kernel; raise UnsupportedError for machine code."""
     from numba.cuda.cudadrv.linkable_code import CUSource, LinkableCode, PTXSource
     from numba.cuda.memory_management.nrt import NRT_LIBRARY
 
@@ -142,10 +142,9 @@ def _linked_ptx(given: Any, lineinfo: bool) -> str:
 
 
 def _compile_cuda_source(source: str | bytes, name: str, lineinfo: bool) -> str:
-    """Return the PTX of CUDA C++, by NVRTC; UsageError with NVRTC's message if there is an error.
+    """Return the PTX of CUDA C++ compiled by NVRTC; raise UsageError with NVRTC's message if there is an error.
 
-    Numba-CUDA's own call of NVRTC is not used, because it queries the driver, which may be missing, for its PTX
-    version.
+    Numba-CUDA's own call of NVRTC is not used, because it gets its PTX version from the driver, which may be missing.
     """
     from cuda.bindings import nvrtc
 
@@ -191,7 +190,7 @@ passed = pack_arguments
 
 
 def parameter_names(arguments: tuple[Any, ...], names: Sequence[str]) -> tuple[str, ...]:
-    """Return names for the parameters of the PTX, made from those of the kernel's parameters."""
+    """Return names for the parameters of the PTX, derived from those of the kernel's parameters."""
     pairs = zip(names, arguments, strict=True)
     return tuple(f"{name}{part}" for name, value in pairs for part, _ in _parts(value, numba_cuda.argument_type(value)))
 

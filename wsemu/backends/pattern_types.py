@@ -1,9 +1,9 @@
 """Pattern objects for Numba-CUDA: a type for each class, whose methods are the same functions that the emulator runs.
 
-A field that is known when a kernel is compiled (a field of an object that the kernel names) is part of the type, as a
-literal; other fields are values.  So `2 * self.dma_id + 1` folds to a constant for a global object, and is computed for
-an object that is created in a kernel or passed to it.  Only `numba_cuda` imports this module, and only if Numba-CUDA is
-installed.
+A field is part of the type, as a literal, if it is known when the kernel is compiled (a field of an object that the
+kernel refers to by name).  Other fields are values.  So `2 * self.dma_id + 1` folds to a constant for a global object,
+and is computed for an object that is created in a kernel or passed to it.  Only `numba_cuda` imports this module, and
+only if Numba-CUDA is installed.
 """
 
 from __future__ import annotations
@@ -235,8 +235,8 @@ def _class_method(cls: type, name: str) -> Any:
 
 
 def _known_value(type_: Any) -> Any:
-    """Return the value of an argument whose type is that of a literal or a pattern; TypingError if it is known only at
-    run time."""
+    """Return the value of an argument whose type is that of a literal or a pattern; raise TypingError if it is known
+    only at run time."""
     if isinstance(type_, types.Literal):
         return type_.literal_value
     if isinstance(type_, PatternType) and type_.is_known:

@@ -89,8 +89,8 @@ def lower_tensor_map_argument(value: TensorMap, retrieve: list[Any]) -> tuple[An
 
 
 def driver_bytes(fields: MapFields) -> bytes:
-    """Return the bytes that `cuTensorMapEncodeTiled` writes; none without the driver's Python bindings, for a map of
-    im2col mode, and for a swizzle that moves 32 bytes at once."""
+    """Return the bytes that `cuTensorMapEncodeTiled` writes.  Return None without the driver's Python bindings, for a
+    map of im2col mode, and for a swizzle that moves 32 bytes at once."""
     if fields.im2col or fields.wide:
         return b""
     try:

@@ -1,7 +1,7 @@
 """Graphs: work that is captured from streams once, and launched many times.
 
-A node keeps the addresses, arguments and sizes of the capture.  In a launch of the graph, its edges alone order its
-nodes; the launch comes after earlier work of its stream and after earlier launches of the same executable graph.
+A node keeps the addresses, arguments and sizes of the capture.  In a launch of the graph, only its edges order its
+nodes.  The launch comes after earlier work of its stream and after earlier launches of the same executable graph.
 Reference: CUDA programming guide, "CUDA Graphs"; CUDA Driver API, `cuStreamBeginCapture` and its errors.
 """
 
@@ -31,7 +31,7 @@ class Node:
     accesses: Sequence[Access]
     refine: Callable[[], Sequence[Access] | None] | None
     after: frozenset[int]
-    """numbers of the nodes that it has edges from"""
+    """numbers of the nodes from which edges lead to this node"""
     blocks: list[Block]
     """blocks of memory that the operation accesses"""
 
@@ -54,11 +54,11 @@ class Capture:
     mode: CaptureMode
     graph: Graph
     ends: dict[int, frozenset[int]] = field(default_factory=dict)
-    """id of a stream that takes part -> its last nodes"""
+    """id of a participating stream -> its last nodes"""
     invalid: bool = False
 
     def has(self, stream: Stream) -> bool:
-        """Return whether a stream takes part."""
+        """Return whether a stream participates."""
         return id(stream) in self.ends
 
     def add(
@@ -71,7 +71,7 @@ class Capture:
         self.ends[id(stream)] = frozenset({len(nodes) - 1})
 
     def join(self, stream: Stream, nodes: frozenset[int]) -> None:
-        """Order later work of a stream, which may not take part yet, after nodes."""
+        """Order later work of a stream, which may not participate yet, after some nodes."""
         self.ends[id(stream)] = self.ends.get(id(stream), frozenset()) | nodes
 
     def has_unjoined_work(self) -> bool:

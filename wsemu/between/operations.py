@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from wsemu.model.program import Span
 
 Kind = Literal["read", "constant", "write", "atomic", "free", "allocate"]
-"""`constant` is a load through the read-only cache; `free` and `allocate` end and begin the life of the bytes"""
+"""`constant` is a load through the read-only cache; `free` ends and `allocate` begins the lifetime of the bytes"""
 Part = Literal["", "before", "after"]
 """part of a launch with programmatic serialization: accesses before and after its thread waits for earlier launches"""
 Clock = dict[int, int]
-"""actor -> how many of its operations happen before"""
+"""actor -> number of its operations that happen before"""
 
 
 class Where(NamedTuple):
@@ -142,7 +142,8 @@ class Operation:
     stream: str = ""
     """name of its stream; empty for the host"""
     refine: Callable[[], Sequence[Access] | None] | None = None
-    """determines the exact accesses, None if that is impossible; None: they are exact"""
+    """function that determines the exact accesses, or returns None if that is impossible; None: they are exact
+    already"""
     early: frozenset[int] = frozenset()
     """numbers of earlier operations that may still run when this one begins (programmatic serialization)"""
     late: frozenset[int] = frozenset()
@@ -165,7 +166,7 @@ class Operation:
 
 
 def join_clocks(clock: Clock, other: Clock) -> None:
-    """Add to a clock what another one has."""
+    """Extend a clock by what another one contains."""
     for actor, count in other.items():
         if clock.get(actor, 0) < count:
             clock[actor] = count

@@ -57,8 +57,8 @@ class Stream:
     kind: StreamKind
     device: int = 0
     launches: list[Operation] = field(default_factory=list)
-    """the last launches, if nothing but launches came after the first of them: those that a launch with programmatic
-    serialization may overlap"""
+    """the last launches, if no other operation came after the first of them: a launch with programmatic serialization
+    may overlap them"""
 
     @property
     def name(self) -> str:
@@ -72,7 +72,7 @@ class Event:
 
     name: str = "event"
     clock: Clock | None = None
-    """None: it was never recorded"""
+    """None: the event was never recorded"""
     looks: int = 0
     """number of queries since the record that returned false"""
     captured: Any = None
@@ -98,10 +98,10 @@ class Order:
         self.streams: list[Stream] = []
         self.host = self.make_actor("host")
         self._work: Clock = {}
-        """actor -> its last operation that takes time: a launch or a copy"""
+        """actor -> its last operation that takes time, which is a launch or a copy"""
 
     def make_actor(self, name: str, clock: Clock | None = None) -> Actor:
-        """Return a new actor, which has observed what a clock has."""
+        """Return a new actor, which has observed what a clock contains."""
         self._actors += 1
         return Actor(self._actors, name, dict(clock or {}))
 
@@ -112,7 +112,7 @@ class Order:
         return stream
 
     def remove_stream(self, stream: Stream) -> None:
-        """Forget a stream in which nothing is pending for anyone."""
+        """Remove a stream that has no pending work that anything could wait for."""
         if stream in self.streams:
             self.streams.remove(stream)
 
@@ -142,7 +142,7 @@ class Order:
         return made
 
     def note_wait(self, host: Actor, name: str, where: Where | None) -> None:
-        """Show the watchers a wait of a host thread, which has joined what it waited for."""
+        """Notify the watchers of a wait by a host thread, whose clock already includes what it waited for."""
         if watchers:
             made = Operation(self._operations, host.number, host.count, dict(host.clock), "synchronize", name, where)
             for watch in watchers:
@@ -163,7 +163,7 @@ class Order:
         return made
 
     def wait_event(self, event: Event, stream: Stream, host: Actor, where: Where | None) -> Operation:
-        """Let a stream wait for the last record of an event; for none if it was never recorded."""
+        """Let a stream wait for the last record of an event; do nothing if it was never recorded."""
         return self.issue(stream, host, "wait", f"wait for {event.name}", where, [event.clock or {}])
 
     def stream_clock(self, stream: Stream) -> Clock:

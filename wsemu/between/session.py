@@ -88,7 +88,7 @@ class Session:
         violate: Callable[[Violation], None] | None = None,
     ) -> None:  # fmt: skip
         """Begin a session.  It calls `report` with each conflict, and `violate` with each call that a capture forbids.
-        `managed` declares whether host and device may use managed memory at once (`concurrentManagedAccess`)."""
+        `managed` states whether host and device may use managed memory at the same time (`concurrentManagedAccess`)."""
         self.order, self.blocks = Order(), Blocks()
         self._report, self._managed = report, managed
         self._violate = violate or (lambda _: None)
@@ -228,7 +228,7 @@ class Session:
         return True
 
     def _insert(self, block: Block, entry: Entry) -> None:
-        """Enter an access of an earlier operation, before those of later ones."""
+        """Enter an access of an earlier operation, before the accesses of later ones."""
         number = entry.operation.number
         at = next((n for n, one in enumerate(block.log) if one.operation.number > number), len(block.log))
         if not any(covers(later, entry) for later in block.log[at:]):
@@ -278,8 +278,8 @@ class Session:
         block.undefined = [Entry(one.operation, Access("write", rest)) for one, rest in left if rest is not None]
 
     def find_undefined(self, first: int, end: int) -> tuple[Entry, int, int] | None:
-        """Return a copy that wrote uninitialized bytes into this range, with the first and the end of these bytes; or
-        None."""
+        """Return a copy that wrote uninitialized bytes into this range, with the start and end of these bytes; None if
+        there is none."""
         for block in self.blocks.overlapping(first, end):
             for entry in block.undefined:
                 common = entry.access.ranges.common(Ranges.single(first, end))
@@ -293,8 +293,8 @@ class Session:
         host: Actor | None = None, refine: Callable[[], Sequence[Access] | None] | None = None, key: object = None,
         dependent: bool = False, dependence: Callable[[], Dependence | None] | None = None,
     ) -> Operation:  # fmt: skip
-        """Enter a launch.  `dependent`: it has programmatic stream serialization; `dependence` returns its waits for
-        earlier launches."""
+        """Enter a launch.  `dependent` means that it has programmatic stream serialization; `dependence` returns its
+        waits for earlier launches."""
         if (capture := self._capture(stream, name, where)) is not None:
             capture.add(stream, "launch", name, where, [*accesses], self._accessed_blocks(accesses), refine)
             return self.order.append(self.order.make_actor(stream.name), "captured", name, where, stream.name)
@@ -327,8 +327,8 @@ class Session:
         self, stream: Stream, source: Ranges | None, target: Ranges | None, where: Where | None, *,
         kinds: tuple[Memory, Memory], waits: bool, host: Actor | None = None, name: str = "copy",
     ) -> Operation:  # fmt: skip
-        """Enter a copy, or a memset (without `source`).  `kinds` are the memory of source and target; `waits`: it is a
-        form that synchronizes (`cudaMemcpy`), in the default stream."""
+        """Enter a copy, or a memset (without `source`).  `kinds` are the kinds of memory of source and target.  `waits`
+        means that the call synchronizes (`cudaMemcpy`) and is in the default stream."""
         host = host or self.order.host
         if (capture := self._capture(stream, name, where)) is not None:
             both = [Access(kind, side) for kind, side in (("read", source), ("write", target)) if side is not None]  # type: ignore[arg-type]
@@ -478,7 +478,7 @@ class Session:
         return None
 
     def end_capture(self, stream: Stream, where: Where | None) -> Graph | None:
-        """End a capture; return its graph, None for an invalid one."""
+        """End a capture; return its graph, or None for an invalid capture."""
         capture = next((one for one in self.captures if one.has(stream)), None)
         if capture is None:
             self._forbid(UNMATCHED, f"the end of a capture of {stream.name}, which is not captured", where)

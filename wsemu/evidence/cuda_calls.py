@@ -135,7 +135,7 @@ class Text:
 
 
 def read_text(file: str) -> Text:
-    """Return the text of a file as `linecache` has it, or an empty text if it is not available."""
+    """Return the text of a file from `linecache`, or an empty text if it is not available."""
     return _text("".join(linecache.getlines(file)))
 
 
@@ -158,8 +158,8 @@ def find_object(
     innermost first; `operation` is the beginning of the instruction.
 
     The object is the first address of the instruction, or with `last` the last one.  `known` is the name of the array
-    that contains it, if known.  `turn` is (position, number) of the instruction among those at its location: a line may
-    have several calls, which are executed in order.
+    that contains it, if that is known.  `turn` is (position, number) of the instruction among those at its location,
+    since a line may have several calls, which are executed in order.
     """
     text = read_text(frames[0].file)
     expression = _core(_operand(text.statement_of_asm(frames[0].line), operation, last))
@@ -242,7 +242,7 @@ def _is_member(span: Span, function: Function, root: str, expression: str) -> bo
 
 
 def _argument(span: Span, function: Function, position: int, known: str | None, turn: tuple[int, int]) -> str:
-    """Return an argument of a call; for -1 the object whose method is called."""
+    """Return an argument of a call; for -1, return the object whose method is called."""
     text = read_text(span.file)
     begin = text.offset(span.line) + span.column
     end = text.offset(span.line + _LINES_OF_CALL)
@@ -285,7 +285,8 @@ def split(text: str) -> Iterator[str]:
 
 
 def closing(text: str, at: int) -> int:
-    """Return the offset after the parenthesis that closes the one at an offset; the end of the text if none does."""
+    """Return the offset after the parenthesis that closes the one at an offset; the end of the text if it is not
+    closed."""
     depth = 0
     for place in range(at, len(text)):
         depth += (text[place] == "(") - (text[place] == ")")

@@ -1,8 +1,8 @@
-"""Hashes of the parts of a launch, so that a witness can name the line or argument that has changed since.
+"""Hashes of the parts of a launch, so that a witness can name the line or argument that has changed since it was saved.
 
-Source is hashed line by line, over the outermost functions from which the kernel's instructions come.  Arguments are
-hashed one by one before the launch changes them.  The compiled program, which includes the globals that were copied
-into it, is hashed as a whole.
+Source is hashed line by line, over the outermost functions from which the kernel's instructions come.  Each argument is
+hashed separately, before the launch changes it.  The compiled program, which includes the globals that were copied into
+it, is hashed as a whole.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 _LINE, _WHOLE = 8, 32
 """hexadecimal digits kept of a line's and of a larger thing's hash"""
 _DTYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "s16": "int16", "s32": "int32", "s64": "int64"}
-"""type of a parameter's value for each declared type, if it is not the type with the same bits"""
+"""type of a parameter's value for each declared type, except declared types whose value is of the type with the same
+bits"""
 
 
 class Lines(Record):
@@ -156,7 +157,7 @@ def _code(program: Program, file: str, first: int, last: int) -> Lines:
 
 def _name(file: str) -> str:
     if file.startswith("<"):
-        return file.partition(" ")[0].rstrip(">") + ">"  # without what tells texts apart
+        return file.partition(" ")[0].rstrip(">") + ">"  # without what distinguishes texts of equal code
     return own_name(file) or os.path.basename(os.path.realpath(file))
 
 
@@ -211,6 +212,6 @@ def _contents(array: BoundArray, segment: npt.NDArray[np.uint8]) -> npt.NDArray[
 
 
 def _digest(data: bytes, digits: int = _WHOLE) -> str:
-    import hashlib  # only what fails is hashed
+    import hashlib  # only failing launches are hashed
 
     return hashlib.sha256(data).hexdigest()[:digits]

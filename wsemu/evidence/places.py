@@ -108,8 +108,7 @@ class Places:
         return self._loops[one] >= 0 and self._loops[one] == self._loops[two]
 
     def depends_on_races(self) -> bool:
-        """Return whether values that depend on racing accesses may influence what the launch does: the control flow, or
-        addresses."""
+        """Return whether values that depend on racing accesses may influence the launch's control flow or addresses."""
         if self._steered is None:
             from wsemu.proof.taint import is_influenced
 
@@ -177,7 +176,7 @@ class Places:
         return number % x, number // x % y, number // (x * y)
 
     def site(self, pc: int, text: str, *, cta: int | None = None, warp: int | None = None, **fields: Any) -> Site:
-        """Return the site of an instruction, with a text for what happened there."""
+        """Return the site of an instruction, with a text that describes what happened there."""
         return Site.at(
             self.span(pc),
             text,
@@ -206,7 +205,7 @@ class Places:
         return found.pop() if len(found) == 1 else ""
 
     def call(self, pc: int) -> str:
-        """Return the call of a transfer pattern, such as `wait_for_dma_start`, to which a wait or arrive belongs, also
+        """Return the call of a transfer pattern, such as `wait_for_dma_start`, to which a wait or arrive belongs, even
         inside `execute_dma`; an empty text if there is none."""
         return next(reversed(list(self._calls(pc))), "")
 
@@ -249,9 +248,9 @@ class Places:
                     yield name
 
     def callers(self, pc: int, who: str = "") -> list[Site]:
-        """Return sites for the calls through which an instruction was inlined, outermost first, without its own
-        location.  The `asm` statement that contains it comes before them.  `who` names the thread, in case other
-        threads reach the instruction through other calls."""
+        """Return sites for the calls through which an instruction was inlined, outermost first, without the
+        instruction's own location.  The `asm` statement that contains it comes before them.  `who` names the thread,
+        because other threads may reach the instruction through other calls."""
         come = "come" if who.startswith("warps") else "comes"
         label = f"{who} {come} from here" if who else "called from here"
         frames = find_frames(self.program, pc)
@@ -406,7 +405,7 @@ class Places:
         return OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind
 
     def operation(self, pc: int) -> str:
-        """Return the name of an instruction.  For an asynchronous one it has no type: `mbarrier.wait`."""
+        """Return the name of an instruction.  For an asynchronous one, the name has no type, as in `mbarrier.wait`."""
         name = NAMES[int(self.program.code[pc, 0])]
         return step_word(name) if OPERATIONS[name].kind == "async" else name
 

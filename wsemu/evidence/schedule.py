@@ -1,4 +1,4 @@
-"""Read a trace for one finding: find its executions, the order that their warps have observed, and a schedule that
+"""Read a trace for one finding: find its executions, what their warps have observed of each other, and a schedule that
 shows the finding.
 
 The clocks are those of the engines for barriers only: see `happens_before`.
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 _ENDS_INTERVAL = ("arrive", "sync", "warp", *FENCES, "arrive_on", "await")
 OF_PHASES: tuple[EventKind, ...] = ("init", "inval", "arrive_on", "expect", "credit", "await")
-"""operations on phases; the credit of a copy belongs to the location where the copy is issued"""
+"""operations on phases; the credit of a copy belongs to the location that issued the copy"""
 _ORDERS: tuple[EventKind, ...] = ("arrive", "sync", "exit", *OF_PHASES, "copy")
 _BY_LANES: tuple[EventKind, ...] = (*OF_PHASES, "copy")
-"""kinds of events of which one execution of an instruction may have several, for different lanes"""
+"""kinds of events of which a single execution of an instruction may have several, for different lanes"""
 _EXECUTIONS: tuple[EventKind, ...] = ("access", "atomic", "copy")
 _MOST_STEPS = 6
 """maximum number of steps before the two operations of a finding"""
@@ -105,10 +105,10 @@ class Witness:
 
     @functools.cached_property
     def _begins(self) -> list[bool]:
-        """For each event, whether it is the first one of its kind in an execution of an instruction.
+        """Return for each event whether it is the first one of its kind in an execution of an instruction.
 
-        Events of one execution are adjacent: one for each lane or each object, of disjoint lanes, or for a multicast
-        one for each CTA.
+        The events of one execution are adjacent: one for each lane or each object, of disjoint lanes, or for a
+        multicast one for each CTA.
         """
         return [first for first, _ in self._parts_of_executions]
 
@@ -147,10 +147,11 @@ class Witness:
 
     def pair(self, first: Access, second: Access) -> tuple[int | None, int | None]:
         """Return the positions in the trace of two conflicting accesses, both in their intervals and at the bytes.  The
-        second is the first execution of its instruction after one of the first's, which is the last one until then.
+        second is the first execution of its instruction after an execution of the first one's, and the first is the
+        last such execution before it.
 
         Shadow memory holds the last access to a byte with its interval and instruction, and a finding is entered when
-        the two first meet: those are the executions that it means.
+        the two first meet.  So these are the executions that the finding is about.
         """
         one, two = self._at(first), self._at(second)
         for n in two:
@@ -210,7 +211,7 @@ class Witness:
 
     def reaches(self, event: Event, address: int, lanes: int = ALL_LANES) -> bool:
         """Return whether one of some lanes touches the byte at an address.  If addresses were not recorded, return
-        whether it may, given the address of the lowest lane."""
+        whether a lane may touch it, given the address of the lowest lane."""
         if event.kind == "copy":
             return 0 <= address - event.place < event.amount
         size = self.places.size(event.pc)
@@ -277,8 +278,8 @@ class Witness:
         return self.clocks(cta).of(warp, interval) | {warp: interval}
 
     def without(self, cta: int, warp: int, interval: int, end: int) -> list[int]:
-        """Return the positions, before `end`, of the barrier operations and exits that need not wait for the one that
-        ends an interval of a warp."""
+        """Return the positions, before `end`, of the barrier operations and exits that need not wait for the operation
+        that ends an interval of a warp."""
         clocks = self.clocks(cta)
         return [
             n
@@ -356,9 +357,9 @@ class Witness:
     def count_in_order(
         self, positions: Iterable[int], going: Iterable[tuple[int, int]] = ()
     ) -> dict[int, Counted] | None:
-        """Return the barrier operations in this order, whatever their generations were in the run; None if that is
-        impossible, because a waiting warp continues, or counts differ.  The warps `going`, (CTA, warp), must not wait
-        then."""
+        """Return the barrier operations in this order, whatever their generations were in the run.  Return None if the
+        order is impossible, because a waiting warp continues or counts differ.  The warps `going`, each (CTA, warp),
+        must not wait then."""
         barriers: defaultdict[tuple[int, int], _Open] = defaultdict(_Open)
         waits: dict[tuple[int, int], tuple[int, int]] = {}
         found = {}
@@ -421,8 +422,8 @@ class Witness:
 
     def as_run(self, first: int, second: int, accesses: dict[int, str], wanted: Callable[[Event], bool]) -> list[Step]:
         """Return two operations, by their positions in the trace, in the order of the run, after all barrier operations
-        before the second.  If racing accesses determine the path of a warp, they follow all of those.  `accesses` names
-        which of the two are accesses."""
+        before the second.  If racing accesses determine the path of a warp, the two also follow all these accesses.
+        `accesses` states which of the two are accesses."""
         before = self.run_until(second)
         marks = {first: "(1)", second: "(2)"}
         steps = self.steps(before, wanted, accesses)

@@ -1,7 +1,8 @@
-"""Find the names of mbarriers and tiles in shared memory, as the CUDA C++ source spells them.
+"""Find the names of mbarriers and tiles in shared memory, as spelled in the CUDA C++ source.
 
-In PTX, an mbarrier in a struct in dynamic shared memory is only an offset.  The calls that initialize mbarriers name
-them: `mbar_init(&s.empty[i], 4)` and the addresses of its executions give the names `s.empty[0]` and `s.empty[1]`.
+In PTX, an mbarrier in a struct in dynamic shared memory is only an offset.  But the calls that initialize mbarriers
+name them: from `mbar_init(&s.empty[i], 4)` and the addresses of its executions follow the names `s.empty[0]` and
+`s.empty[1]`.
 """
 
 from __future__ import annotations

@@ -105,8 +105,8 @@ class SourceView:
 
     @functools.cached_property
     def _nodes(self) -> dict[tuple[int, int, int | None, int | None], ast.AST]:
-        """Return the nodes by their spans.  Parents come before their children, so the innermost node of a span
-        wins."""
+        """Return the nodes by their spans.  Parents come before their children, so the innermost node with a span is
+        returned for it."""
         return {
             (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): node
             for node in self.parents
@@ -156,7 +156,8 @@ class SourceView:
         return None
 
     def access(self, span: Span) -> str:
-        """The element that an access names, such as `tile[s, lane]`, or `` where the source has no such expression."""
+        """Return the element that an access names, such as `tile[s, lane]`, or an empty text if the source has no such
+        expression."""
         base, parts = self.indices(span)
         return f"{base}[{', '.join(parts)}]" if parts else ""
 

@@ -155,7 +155,8 @@ class _Function(NamedTuple):
 
 
 def _comment_suppressions(spans: Iterable[Span]) -> tuple[list[Suppression], list[Unused]]:
-    """Return the suppressions in comments of the functions that contain these spans, and those without effect."""
+    """Return the suppressions in comments of the functions that contain these spans, and the suppressions that have no
+    effect."""
     found: list[Suppression] = []
     void: list[Unused] = []
     lines: dict[str, set[int]] = {}
@@ -212,7 +213,7 @@ def _functions(text: str) -> tuple[_Function, ...]:
 
 
 def _enclosing_function(file: str, line: int) -> _Function:
-    """Return the innermost function around a line; without name and line if there is none."""
+    """Return the innermost function around a line; if there is none, the result has no name and no line."""
     around = [f for f in _functions(_text(file)) if f.first <= line <= f.last]
     return max(around, key=lambda f: f.first, default=_Function("", line, line))
 

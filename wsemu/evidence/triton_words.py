@@ -91,6 +91,6 @@ def reword_for_triton(text: str) -> str:
 
 
 def reword_hint(text: str) -> str:
-    """Return a hint in Triton's terms.  If it is about instructions that only the compiler generates, return a hint
-    about the compiler."""
+    """Return a hint in Triton's terms.  If the hint is about instructions that only the compiler generates, return a
+    hint about the compiler instead."""
     return _COMPILER if _OF_COMPILER.search(text) else reword_for_triton(text)

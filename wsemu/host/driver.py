@@ -94,7 +94,7 @@ class Stream:
     def async_done(self) -> asyncio.Future[Stream]:
         """Return a future whose result is this stream.  It waits for the work of the stream so far once control returns
         to the event loop."""
-        import asyncio  # this import takes longer than that of all modules which use this one
+        import asyncio  # importing this takes longer than importing all modules that use this one
 
         loop, reached = asyncio.get_running_loop(), Event()
         future: asyncio.Future[Stream] = loop.create_future()
@@ -136,7 +136,7 @@ class Event:
         recorder.record(self.order, stream)
 
     def query(self) -> bool:
-        """Return whether the work is complete; the first query returns false, unless something has waited for the
+        """Return whether the work is complete.  The first query returns false unless something has waited for the
         event."""
         if recorder.armed:
             return recorder.query(self.order)
@@ -195,7 +195,7 @@ def per_thread_default_stream() -> Stream:
 
 
 def external_stream(ptr: int) -> Stream:
-    """Return a stream of another library; the legacy default stream may not wait for it."""
+    """Return a stream of another library.  The legacy default stream may not wait for it."""
     if ptr in (0, LEGACY):
         return legacy_default_stream()
     if ptr == PER_THREAD:
@@ -441,7 +441,7 @@ MAX_DEVICES = 8
 
 
 class _Devices:
-    """`cuda.gpus`: only one device is listed; a program can access others by their numbers."""
+    """`cuda.gpus`: only one device is listed, but a program can access others by their numbers."""
 
     def __init__(self) -> None:
         self._made: dict[int, Device] = {}

@@ -60,7 +60,7 @@ MAX_ELEMENTS = 1 << 16
 _RESUMES = frozenset(
     dis.opmap[name] for name in ("FOR_ITER", "CALL", "PRECALL", "KW_NAMES", "CALL_KW") if name in dis.opmap
 )
-"""instructions at which a line begins again after it has evaluated its expressions: a loop, a call over several
+"""instructions at which a line begins again after its expressions are evaluated: a loop, or a call over several
 lines"""
 _LEAVES = frozenset(dis.opmap[name] for name in ("LOAD_CONST", "PUSH_EXC_INFO") if name in dis.opmap)
 """instructions at which the line of a `with` begins again at the end of its block"""
@@ -74,7 +74,7 @@ class Use(NamedTuple):
     used: bool
     """False: a single element is accessed, a view is not"""
     callee: ast.expr | None = None
-    """function of which it is an argument"""
+    """function that receives the expression as an argument"""
     of_lambda: bool = False
     """True in the body of a lambda, which runs in a frame of its own"""
 
@@ -330,7 +330,7 @@ def _element(owner: Any, index: Any) -> Any:
 
 
 def index_result(array: Any, index: ast.expr | None, frame: FrameType) -> Any:
-    """Return the part of an array that an index selects; all of it if that is unknown."""
+    """Return the part of an array that an index selects; the whole array if that is unknown."""
     try:
         return array if index is None else _element(array, evaluate(index, frame))
     except Unknown:
@@ -363,7 +363,7 @@ class Watcher:
         self._tracing = False
 
     def attach(self, recorder: Recorder) -> None:
-        """Follow the memory that a recorder's operations use."""
+        """Watch the memory that a recorder's operations use."""
         if self._recorder is None:
             self._recorder = recorder
             recorder.pending_changed.append(self.update)
@@ -437,7 +437,7 @@ class Watcher:
             self._access(array, use.kind, use.node, frame)
 
     def _enclosing(self, node: ast.expr, frame: FrameType) -> Any:
-        """Return the array of which an expression with an unknown index has elements."""
+        """Return the array whose elements an expression with an unknown index selects."""
         while isinstance(node, ast.Subscript):
             node = node.value
             try:
@@ -479,7 +479,7 @@ class Watcher:
         recorder.notify()
 
     def check_defined(self, ranges: Ranges, reader: Operation) -> None:
-        """Report the first bytes of a read that nothing has written."""
+        """Report the first uninitialized bytes of a read."""
         recorder = self._recorder
         assert recorder is not None
         for first, end in zip(ranges.starts.tolist(), ranges.ends.tolist(), strict=True):

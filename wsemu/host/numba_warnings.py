@@ -39,7 +39,7 @@ def watching() -> Iterator[None]:
 
 
 def warn_of_options(options: dict[str, Any]) -> None:
-    """Warn about `jit` with debug code and optimization, or with both kinds of line information."""
+    """Warn about `jit` with both debug code and optimization, or with both kinds of line information."""
     debug = options.get("debug")
     debug = config.CUDA_DEBUGINFO_DEFAULT if debug is None else debug
     if not debug:

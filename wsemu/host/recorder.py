@@ -127,7 +127,7 @@ class Recorder:
         self._before: list[Earlier] = []
         """the last steps in the default stream before recording began"""
         self._late: CheckFailed | None = None
-        """error found at the end of an array's life, where no exception can be raised"""
+        """error found at the end of an array's lifetime, where no exception can be raised"""
 
     @property
     def session(self) -> Session:
@@ -167,7 +167,7 @@ class Recorder:
             step.enter()
 
     def _keep(self, enter: Callable[[], object], size: int = 0) -> None:
-        """Keep a step from before recording began."""
+        """Keep a step that precedes the recording."""
         self._before = [*self._before[1 - MAX_EARLIER :], Earlier(enter, size)]
 
     def _enter_earlier(
@@ -180,7 +180,7 @@ class Recorder:
 
     # -- streams and events --------------------------------------------------------------------------------------------
     def make_stream(self, kind: StreamKind, name: str, device: int) -> Stream:
-        """Return a stream of the session for one of the program."""
+        """Return the session's stream for a stream of the program."""
         if kind == "legacy":
             return self.session.find_legacy(device)
         streams = self.session.order.streams
@@ -221,7 +221,7 @@ class Recorder:
         self.session.wait_event(event, self.stream(stream), frame_location(user_frame()), self.host)
 
     def query(self, event: Event) -> bool:
-        """Answer a query of an event."""
+        """Answer whether an event is complete."""
         done = self.session.query(event, self.host)
         self.notify()
         return done
@@ -378,8 +378,8 @@ class Recorder:
     def _use_result(
         self, target: Array, frame: FrameType | None, where: Where | None, *, undefined: bool = False
     ) -> None:
-        """Record the access to the result of a copy by the line that performs the copy; `undefined`: only search for
-        uninitialized bytes."""
+        """Record the access to the result of a copy by the line that performs the copy.  `undefined` means to search
+        only for uninitialized bytes."""
         from wsemu.host.line_accesses import array_ranges, index_result, watcher
 
         used, index = watcher.result_use(frame, where)
@@ -391,7 +391,7 @@ class Recorder:
                 watcher.access(ranges, "read", where)
 
     def undefined_copy(self, source: Array, target: Array, starts: Any, ends: Any) -> None:
-        """Note that a copy to the host transferred uninitialized bytes; the offsets are in the target."""
+        """Record that a copy to the host transferred uninitialized bytes; the offsets are in the target."""
         self.arm()
         frame = user_frame()
         block = self.block(target, frame)
@@ -432,7 +432,7 @@ class Recorder:
         self, bound: Bound, places: Places, tracer: Tracer, args: Sequence[Any], given: Any,
         where: Where | None, frame: FrameType | None, *, early: bool = False,
     ) -> None:  # fmt: skip
-        """Record a launch; `early`: its arrays may have changed since."""
+        """Record a launch.  `early` means that its arrays may have changed since."""
         from wsemu.launch.footprint import depends_on_contents, possible_accesses, shared_footprint
 
         stream, waits = self.stream(given), not given

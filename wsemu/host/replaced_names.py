@@ -35,7 +35,7 @@ def restore_names(space: dict[str, Any], replaced: dict[str, tuple[Any, Any]]) -
 
 @contextlib.contextmanager
 def replacing_names(space: dict[str, Any]) -> Iterator[None]:
-    """Inside the `with` block a namespace holds wsemu's objects for those of Numba-CUDA."""
+    """Inside the `with` block, replace Numba-CUDA's objects in a namespace by wsemu's."""
     replaced = replace_names(space)
     try:
         yield
@@ -44,8 +44,8 @@ def replacing_names(space: dict[str, Any]) -> Iterator[None]:
 
 
 def find_replacement(value: Any) -> Any:
-    """Return wsemu's object for one of Numba-CUDA; return any other value unchanged, as well as one without a
-    counterpart."""
+    """Return wsemu's object for an object of Numba-CUDA; return any other value, or one without a counterpart,
+    unchanged."""
     if isinstance(value, ModuleType):
         return _import(value.__name__) or value if is_replaced(value.__name__) else value
     function = getattr(value, "py_func", None) or getattr(value, "fn", None)

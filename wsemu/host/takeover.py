@@ -68,15 +68,15 @@ _ERRORS = _lazy_host_names("CudaSupportError", "CudaAPIError", "CudaDriverError"
 
 
 def _errors() -> dict[str, Any]:
-    """Return Numba's errors, and those that Numba-CUDA adds."""
+    """Return Numba's errors, and those that Numba-CUDA adds to them."""
     of_numba = vars(load_numba("numba.core.errors"))
     found = {name: value for name, value in of_numba.items() if not name.startswith("__")}
     return {**found, **_ERRORS(), **_lazy_host_names("KernelRuntimeError")()}
 
 
 def _compiler() -> dict[str, Any]:
-    """Return Numba-CUDA's own modules if it is installed; otherwise modules that can be imported, and report an error
-    when called."""
+    """Return Numba-CUDA's own modules if it is installed; otherwise, modules that can be imported and whose functions
+    report an error when called."""
     return {
         name: getattr(cuda, name, NotModelled(f"cuda.{name}")) for name in ("compile", "compile_ptx", "compile_all")
     }
@@ -168,7 +168,7 @@ class _Hook:
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        """Return a new module; `exec_module` replaces it by another."""
+        """Return a new module, which `exec_module` replaces by another one."""
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__

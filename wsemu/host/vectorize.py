@@ -160,7 +160,7 @@ class Vectorized(_Function):
         return found[0]
 
     def __call__(self, *args: Any, out: Any = None, stream: object = 0) -> Any:
-        """Apply the function to each element; the result goes into `out`, or the argument after the operands, if
+        """Apply the function to each element; the result goes into `out`, or into the argument after the operands, if
         given."""
         operands, rest = args[: self.nin], args[self.nin :]
         if len(operands) != self.nin or len(rest) > 1:
@@ -178,7 +178,8 @@ class Vectorized(_Function):
         return _deliver_result(made.reshape(shape), rest[0] if rest else out, operands)
 
     def reduce(self, array: Any, axis: int = 0, stream: object = 0) -> Any:
-        """Combine the items of a 1-D array by a function of two: one half with the other, until one item is left."""
+        """Combine the items of a 1-D array by a function of two arguments: one half with the other half, until one item
+        is left."""
         rest = _host(array)
         if rest.ndim != 1 or self.nin != 2 or not rest.size:
             raise UsageError(f"`{self.__name__}.reduce` takes a 1-D array that is not empty, and a function of two")
@@ -203,8 +204,8 @@ class Generalized(_Function):
             self.add(one)
 
     def __call__(self, *args: Any, out: Any = None, stream: object = 0) -> Any:
-        """Apply the function to each item of the loop; results go into the arguments after the inputs, or `out`, if
-        given."""
+        """Apply the function to each item of the loop; results go into the arguments after the inputs, or into `out`,
+        if given."""
         operands, rest = args[: self.nin], args[self.nin :]
         if len(operands) != self.nin or len(rest) not in (0, self.nout):
             raise UsageError(

@@ -67,8 +67,7 @@ def xoroshiro128p_normal_float32(states: Any, index: Any) -> Any:
 # -- on the host -----------------------------------------------------------------------------------------------------
 
 Words = npt.NDArray[np.uint64]
-"""states, one per row: s0, s1.  A jump is a linear map of the bits; row b of its matrix is the result for bit b
-alone."""
+"""states, one per row: s0, s1.  A jump is a linear map of the bits; row b of its matrix is the image of bit b"""
 
 
 def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, stream: object = 0) -> DeviceArray:

@@ -10,11 +10,11 @@ from wsemu.model.data import NamedTuple
 
 
 class Function(NamedTuple):
-    """One function: types by Numba's names, `operation` of the bytecode.
+    """One function: its types by Numba's names, and the `operation` of the bytecode.
 
-    An `operation` that starts with `=` is one of `frontend.python.library.device` by that name, with `math.` a function
-    of that module, and with `@` one of `frontend.python.library.written.libdevice`.  `result` names two types where the
-    C function also writes through a pointer: the call returns a tuple.
+    An `operation` that starts with `=` names a function of `frontend.python.library.device`, with `math.` a function of
+    that module, and with `@` one of `frontend.python.library.written.libdevice`.  `result` has two types if the C
+    function also writes through a pointer: the call then returns a tuple.
     """
 
     operands: tuple[str, ...]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Parameter(NamedTuple):
-    """A parameter of a kernel function; one without a default must be given."""
+    """A parameter of a kernel function; it must be given if it has no default."""
 
     name: str
     has_default: bool
@@ -150,9 +150,9 @@ class NumbaTypes(Namespace):
 
 
 class Foreign:
-    """A name of Numba-CUDA that only its own compiler supports, or the result of calling one.
+    """A name of Numba-CUDA that only its own compiler supports, or the result of calling it.
 
-    A kernel that uses it is not modeled unless Numba-CUDA compiles it: then it is the object at `path`.
+    A kernel that uses it is not modeled unless Numba-CUDA compiles the kernel; then it is the object at `path`.
     """
 
     def __init__(self, path: str, made: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None) -> None:
@@ -174,7 +174,7 @@ class Foreign:
 
 
 class NotModelled:
-    """A name of Numba-CUDA that is not implemented here: it can be imported, and its use raises an error."""
+    """A name of Numba-CUDA that is not implemented here: it can be imported, but its use raises an error."""
 
     def __init__(self, path: str, remedy: str = "do without it") -> None:
         self.__name__ = path.rpartition(".")[2]
@@ -191,7 +191,7 @@ class NotModelled:
         return NotModelled(f"{self._path}.{name}", self._remedy)
 
     def __mro_entries__(self, bases: Any) -> tuple[type]:
-        """Allow classes to derive from it; it has no objects."""
+        """Allow classes to derive from it; it adds no base class."""
         return (type(self.__name__, (), {"__init__": self}),)
 
     def __instancecheck__(self, value: object) -> bool:
@@ -210,7 +210,7 @@ def functions(module: str, group: str, table: dict[str, str]) -> dict[str, Any]:
 
 
 def unknown(where: str, name: str, known: Iterable[str]) -> str:
-    """Return the message for a name that `where` lacks, with similar names that it has."""
+    """Return the message for a name that `where` lacks, with similar names that it contains."""
     import difflib
 
     near = difflib.get_close_matches(name, sorted(known), n=2, cutoff=0.6)

@@ -24,7 +24,8 @@ def _join(*parts: str) -> str:
 
 
 def _accesses() -> dict[str, str]:
-    """Return loads and stores of 1, 2 and 4 elements with every cache operator, except those that are `x[i]`."""
+    """Return loads and stores of 1, 2 and 4 elements with every cache operator, except those that can be written as
+    `x[i]`."""
     table: dict[str, str] = {}
     for vector, length in VECTOR_LENGTHS.items():
         what = "the element at `index`" if length == 1 else f"{length} elements from `index` on, in one access"

@@ -81,8 +81,8 @@ def best(declared: Sequence[Declared], numbers: Sequence[NumberType | None]) -> 
 
 
 def fit(declared: Sequence[Declared], arguments: Sequence[Any], name: str, names: Sequence[str]) -> tuple[Any, ...]:
-    """Return the arguments of a launch of the kernel `name` with numbers converted; MistypedError if no signature
-    fits."""
+    """Return the arguments of a launch of the kernel `name`, with numbers converted; raise MistypedError if no
+    signature fits."""
     fitting = [one for one in declared if not _misfit(one, arguments, names)]
     chosen = best(fitting, [_number_type_of(value) for value in arguments])
     if chosen is None:

@@ -26,7 +26,8 @@ HERE = Path(__file__).parent
 
 
 def find_libraries() -> Path:
-    """Return the folder of the libraries, which are compiled if necessary; UsageError names what is missing."""
+    """Return the folder of the libraries, which are compiled if necessary; raise UsageError, which names what is
+    missing, if that is impossible."""
     if problem := find_platform_problem():
         raise UsageError(problem)
     packed = HERE / "lib" / FOLDER

@@ -25,7 +25,7 @@ class CompileError(Exception):
 
 
 def find_platform_problem() -> str:
-    """Return why programs cannot run as they are on this system; nothing if they can."""
+    """Return why programs cannot run on this system; empty if they can."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return "programs run as they are on Linux on x86-64: use that, a container, or WSL"
     return ""

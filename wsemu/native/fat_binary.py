@@ -38,7 +38,7 @@ class Entry(NamedTuple):
     """number of bytes of the unpacked entry"""
 
     def unpack(self) -> bytes:
-        """Return the contents; UsageError names a package that is missing, or reports a damaged entry."""
+        """Return the contents; raise UsageError if a package is missing or an entry is damaged."""
         if self.size > MAX_BYTES:
             raise UsageError(f"a fat binary has an entry of {self.size:,} bytes: at most {MAX_BYTES:,}")
         try:

@@ -55,8 +55,8 @@ class Images:
         raise problem or UsageError("a fat binary has neither PTX nor machine code")
 
     def _best(self, texts: list[fat_binary.Entry]) -> fat_binary.Entry:
-        """Return the PTX that a driver would compile for the device: the one for the latest architecture up to the
-        device's; else the oldest."""
+        """Return the PTX that a driver would compile for the device: the one for the latest architecture that is not
+        later than the device's, or else the oldest one."""
         fitting = [one for one in texts if one.target <= self.arch]
         return max(fitting, key=lambda one: one.target) if fitting else min(texts, key=lambda one: one.target)
 

@@ -71,14 +71,15 @@ class ActionKind(IntEnum):
     HOST_WRITE = 10
     FREE_IN_STREAM = 11
     DROP = 12
-    """the memory is freed next, by a package that caches memory; this implies no order in the program"""
+    """the program frees the memory next, by a package that caches memory; this implies no order in the program"""
     LAUNCH = 20
     ALLOCATE = 21
     FREE = 22
 
 
 class Action(NamedTuple):
-    """A step of the host, in the order of its calls: what the check of the order between launches needs."""
+    """A step of the host, in the order of its calls, with the data that the check of the order between launches
+    needs."""
 
     kind: ActionKind
     stream: int

@@ -62,9 +62,9 @@ class EarlyWork:
 
     def __init__(self) -> None:
         self._kept: dict[object, EarlyLaunch | Action] = {}
-        """work in the order of the calls; equal work is kept once, as the last one"""
+        """work in the order of the calls; of equal work, only the last item is kept"""
         self._bytes: dict[object, int] = {}
-        """bytes that launches keep, by their keys; 0 if a launch keeps nothing"""
+        """number of bytes that launches keep, by their keys; 0 if a launch keeps nothing"""
 
     def keep_launch(self, launch: EarlyLaunch) -> None:
         """Keep a launch, in place of an equal one."""
@@ -83,7 +83,7 @@ class EarlyWork:
         return 1 + sum(sizes)
 
     def keep(self, action: Action) -> None:
-        """Keep a copy, a fill or the record of an event; drop what the host has waited for."""
+        """Keep a copy, a fill or the record of an event; drop work for which the host has waited."""
         if action.kind in _WAITS or _waits_in_practice(action):
             self.clear()
         elif action.kind == ActionKind.SYNC_EVENT:
@@ -100,7 +100,7 @@ class EarlyWork:
             self._bytes.pop(oldest, None)
 
     def _drop_to_record(self, event: int) -> None:
-        """Drop what comes before the last record of an event: the host has waited for it."""
+        """Drop the work before the last record of an event, because the host has waited for it."""
         kept = [*self._kept.items()]
         records = [
             n for n, (_, one) in enumerate(kept) if not isinstance(one, EarlyLaunch)
@@ -116,7 +116,7 @@ class EarlyWork:
         self._bytes.clear()
 
     def take(self) -> list[EarlyLaunch | Action]:
-        """Return what is kept, in its order, and drop it."""
+        """Return the kept work in order, and drop it."""
         taken = [*self._kept.values()]
         self.clear()
         return taken
@@ -277,7 +277,7 @@ class HostOrder:
     def _call_host(self, session: Session, action: Action) -> None:
         stream = self._stream(action.stream)
         session.end_callback(stream, session.begin_callback(stream, None))
-        session.synchronize(stream)  # any host thread may observe from its effects that it has run
+        session.synchronize(stream)  # any host thread may observe from its effects that the host function has run
 
 
 def _waits_in_practice(action: Action) -> bool:

@@ -28,7 +28,7 @@ def check_program(path: Path) -> None:
     found = [*fat_binary.sections(data)]
     if not any(section.name in fat_binary.SECTIONS for section in found):
         return
-    # it has names: a program without kernels registers nothing
+    # it contains names: a program without kernels registers nothing
     if any(section.name == b".strtab" for section in found):
         return
     if not any(_REGISTERS in section.data for section in found if section.name == b".dynstr"):

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 MIN_SECONDS = 0.003
 """time of a run below which a launch runs again"""
 BYTES_PER_SECOND = 1 << 29
-"""memory that may be kept for each second of a run: it is copied once or twice, and compared faster than this"""
+"""number of bytes that may be kept for each second of a run; they are copied once or twice, and compared faster than
+this"""
 MAX_BYTES = 1 << 29
 """maximum number of bytes that are kept for all launches"""
 MAX_KNOWN = 1000
 """maximum number of different launches"""
 MAX_MISSES = 2
-"""times in a row that a launch may find other memory; after that, its memory is not compared again"""
+"""number of times in a row that a launch may find other memory; after that, comparing its memory stops"""
 CHUNK = 1 << 20
 
 
@@ -102,7 +103,7 @@ class Repeats:
             self._before = {one.address: (one.data.copy(), _copy(one.written)) for one in self._memory}
 
     def end(self, key: Hashable, seconds: float, outcome: Outcome | None) -> None:
-        """Enter a launch that has run; `outcome` is None if it may not be repeated."""
+        """Record a launch that has run; `outcome` is None if it may not be repeated."""
         before, self._before = self._before, None
         known = self._known.get(key)
         if known is None:

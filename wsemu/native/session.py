@@ -88,13 +88,13 @@ class Watch:
     """true if reports for the program are rendered at their launch, because memory that they name may be freed later"""
 
     def note_launch(self, pending: Pending) -> None:
-        """Note a launch that is about to run."""
+        """Record a launch that is about to run."""
 
     def note_action(self, action: Action) -> None:
-        """Note a step of the host."""
+        """Record a step of the host."""
 
     def note_refusal(self, what: str, error: WsemuError) -> None:
-        """Note a module or launch for which the program received an error."""
+        """Record a module or launch for which the program received an error."""
 
 
 class Session:
@@ -149,7 +149,7 @@ class Session:
         self._repeats = Repeats(self.memory)
 
     def handle(self, operation: int, data: bytes) -> bytes:
-        """Handle a message; return the reply, or nothing if it has no reply."""
+        """Handle a message; return the reply, or None if it has no reply."""
         if operation in self._notes:
             self._notes[operation](data)
             return b""
@@ -300,7 +300,7 @@ class Session:
         return ran
 
     def _repeat(self, kernel: PtxKernel, message: LaunchMessage) -> _Ran | None:
-        """Return what an earlier launch has shown that is equal and had the same memory; None if there is none."""
+        """Return the result of an earlier launch that is equal and had the same memory; None if there is none."""
         started = time.perf_counter()
         found = self._repeats.find(self._launch_key(message))
         if found is None:
@@ -405,7 +405,7 @@ def _launch_error(error: WsemuError) -> int:
 
 
 def _sticky(report: Report) -> int:
-    """Return the error that a GPU would return from every call after this launch; 0 if none."""
+    """Return the error that a GPU would return from every call after this launch; 0 if there is none."""
     if report.verdict == "verified":
         return 0
     if any(finding.code == "failed-assertion" and "`trap`" in finding.message for finding in report.errors):

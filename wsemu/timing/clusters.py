@@ -1,7 +1,7 @@
 """The stream of one CTA of a cluster: its own steps, and what the other CTAs do to its barriers.
 
-The CTAs of a cluster are assumed to run alike. An arrival or a copy of another CTA happens when the followed CTA
-executes the same instruction for the same time.
+The CTAs of a cluster are assumed to run alike: an arrival or a copy of another CTA happens when the followed CTA has
+executed the same instruction equally often.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def keep_member(found: Steps, step_of: Numbers, member: Member) -> tuple[Steps, 
 
 
 def _mirror(warp: Numbers, pc: Numbers, sender: Numbers, member: Member) -> Numbers:
-    """Return for each step the followed CTA's step of the same warp and instruction, executed for the same time; -1
-    for none."""
+    """Return for each step the followed CTA's step of the same warp and instruction with the same execution count; -1
+    if there is none."""
     keys = warp << 32 | pc
     all_ = keys * member.members + sender
     order = np.argsort(all_, kind="stable")
@@ -106,7 +106,7 @@ def _read_once(events: Numbers, step_of: Numbers) -> npt.NDArray[np.bool_]:
 
 
 def _barrier_of_cluster(events: Numbers) -> Numbers:
-    """Return the initialization of the cluster's barrier, with its number of arrivals; nothing if it is unused."""
+    """Return the initialization of the cluster's barrier, with its number of arrivals; empty if it is unused."""
     arrivals = events[(events[:, KIND] == EVENT["arrive_on"]) & (events[:, PLACE] == CLUSTER_BARRIER)]
     if not len(arrivals):
         return np.zeros((0, events.shape[1]), np.int64)

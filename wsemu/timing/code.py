@@ -74,7 +74,7 @@ class Code:
     """A program in machine-like code."""
 
     def __init__(self, program: Program, device: Device, of_shared: Collection[int]) -> None:
-        """`of_shared`: instructions that access only shared memory."""
+        """`of_shared` are the instructions that access only shared memory."""
         self.rows: list[list[int]] = program.code.tolist()
         self.names = [NAMES[row[0]] for row in self.rows]
         self.work = [find_work(name) for name in self.names]

@@ -72,9 +72,9 @@ def predict(
     spans: int = 0,
     in_place: bool = False,
 ) -> Predicted:
-    """Return the predicted time of a launch; `registers`: of a thread, 0 if unknown.  `resident`: number of co-resident
-    CTAs, if not the maximum.  `spans`: number of listed waits.  `in_place`: the CTA writes to the arrays themselves,
-    not to copies."""
+    """Return the predicted time of a launch.  `registers` is the number per thread, 0 if unknown.  `resident` is the
+    number of co-resident CTAs, if it is not the maximum.  `spans` is the number of listed waits.  With `in_place`, the
+    CTA writes to the arrays themselves, not to copies."""
     program, configuration = bound.program, bound.configuration
     grid = configuration.ctas
     stream = follow(bound, first_cta(bound) if cta is None else cta, room, in_place=in_place)

@@ -34,9 +34,10 @@ class Placed(NamedTuple):
 
 
 def arrange(code: Sequence[Instruction], kinds: Sequence[str], registers: int) -> list[Placed]:
-    """Rename the results of a stretch and order its instructions by the longest dependence chain to the end.
+    """Rename the results of a stretch of instructions, and order the instructions by the longest dependence chain to
+    the end.
 
-    `kinds` are those of this execution.  The stretch's final registers keep their numbers, other results get numbers
+    `kinds` are those of this execution.  The stretch's final registers keep their numbers; other results get numbers
     from `registers` on.
     """
     renamed, leaving = _rename(code, registers)

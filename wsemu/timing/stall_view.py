@@ -44,7 +44,8 @@ class Stalls(NamedTuple):
 
 
 def accumulate_stalls(found: Predicted, warp: int) -> list[Stalls]:
-    """Return the stalls of a warp, in the order of the source lines; UsageError for a warp that the CTA lacks."""
+    """Return the stalls of a warp, in the order of the source lines; raise UsageError for a warp that the CTA does not
+    have."""
     stream = found.stream
     if not 0 <= warp < stream.warps:
         where = f"a CTA of `{stream.bound.program.name}`"

@@ -93,7 +93,7 @@ def follow(bound: Bound, cta: int, room: int = ROOM, *, in_place: bool = False) 
 
 
 def first_cta(bound: Bound) -> int:
-    """Return the CTA that is followed by default: the second one, or the first one of the second cluster."""
+    """Return the CTA that is followed by default: the second CTA, or the first one of the second cluster."""
     grouping = Grouping(bound.configuration.grid, bound.group)
     return grouping.cta(min(1, grouping.number - 1), 0)
 

@@ -327,7 +327,7 @@ def tabulate(stream: Stream, code: Code, found: Traffic, served: Served) -> Tabl
     builder = _Builder(stream, code, found, served)
     memory = ("load", "store", "atomic", "cp_async", "matrix")
     builder.valued = np.array([one.kind in memory for one in code.instructions])
-    for pc, one in enumerate(code.instructions):  # a product always takes the same time
+    for pc, one in enumerate(code.instructions):  # a product always takes the same number of cycles
         if one.kind == "matrix":
             builder.found.passes[stream.pc == pc] = round(one.product[1] * TICK)
             builder.served.beyond_l1[stream.pc == pc] = round(one.product[0] * TICK)

@@ -95,7 +95,8 @@ def predict_bound(
     resident: int | None = None,
     spans: int = 0,
 ) -> Predicted:
-    """Run the model for a bound launch; UsageError for invalid numbers. `spans` is the number of listed waits."""
+    """Run the model for a bound launch; raise UsageError for invalid numbers.  `spans` is the number of listed
+    waits."""
     ctas = bound.configuration.ctas
     if cta is not None and not 0 <= check_int(cta, "cta") < ctas:
         raise UsageError(f"no CTA {cta}: the grid has {ctas:,}")

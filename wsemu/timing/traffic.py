@@ -41,12 +41,12 @@ NOT, IN_SHARED, IN_GLOBAL, IN_LOCAL, INACTIVE, IN_CLUSTER = range(6)
 LOADS, STORES, ATOMICS, COPIES, BULK = range(5)
 """kinds of accesses to a sector"""
 ALWAYS_KEPT, NEVER_KEPT = 1.6, 2.6
-"""footprints, in sizes of L2: below the first, the next launch finds everything in L2; above the
-second, nothing"""
+"""footprints, as multiples of the size of L2: below the first, the next launch finds all its data in L2; above the
+second, it finds none"""
 
 
 WRITTEN = 4.0
-"""weight of written bytes in a footprint: rings that write 26 of 52 MB find nothing in an L2 of 50 MB; fitted to the
+"""weight of written bytes in a footprint: rings that write 26 of 52 MB find no data in an L2 of 50 MB; fitted to the
 fresh measurements that are not held out for testing"""
 BULK_READ = 1.6
 """weight of the bytes that bulk copies read, fitted likewise: of 104 MB they find nothing in L2"""
@@ -204,8 +204,8 @@ def _ranges(
 
 
 def _footprints(stream: Stream, made: Traffic) -> None:
-    """Add the bytes that the whole launch reads and writes, array by array, and the share that each CTA is the first to
-    read."""
+    """Add the bytes that the whole launch reads and writes, array by array, and the fraction that each CTA is the first
+    to read."""
     ctas = stream.bound.configuration.ctas
     scale = stream.executed / max(1, len(stream.pc))
     sizes = {n: data.nbytes for n, (data, _) in enumerate(stream.bound.segments, FIRST_ARRAY)}

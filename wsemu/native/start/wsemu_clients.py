@@ -23,8 +23,7 @@ def redirect_runtime(module):
 
 
 def keep_ptx_of_cute(module):
-    """Let CuTe DSL keep the PTX of each compilation in the folder of wsemu, also if the program names a folder for
-    what it keeps."""
+    """Make CuTe DSL keep the PTX of each compilation in wsemu's folder, even if the program names another folder."""
     apply = module.CompileOptions.apply_envar_settings
 
     def apply_and_keep(self, *arguments, **named):
@@ -39,7 +38,7 @@ def keep_ptx_of_cute(module):
 
 
 def tune_with_first_configuration(module):
-    """Let autotuning take the first configuration that is valid for a kernel, because times of an emulator mean
+    """Make autotuning take the first configuration that is valid for a kernel, because times of an emulator mean
     nothing."""
     tuner = module.Autotuner
     prune = tuner.prune_configs
@@ -63,12 +62,12 @@ def run_benchmarks_once(module):
 
 
 def profile_nothing(module):
-    """Have Proton measure nothing: it needs CUPTI, which needs NVIDIA's driver."""
+    """Make Proton measure nothing, because it needs CUPTI, which needs NVIDIA's driver."""
     for name in ("start", "activate", "deactivate", "finalize"):
         setattr(module, name, lambda *_, **__: None)
 
 
 def show_no_profile(module):
-    """Have Proton's viewer print a line in place of a profile: there is none."""
+    """Make Proton's viewer print a line in place of the missing profile."""
     module.parse = lambda metrics, *_, **__: (None, metrics)
     module.print_tree = lambda *_, **__: print("wsemu: no profile, as times of an emulator say nothing")

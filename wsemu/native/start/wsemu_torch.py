@@ -103,7 +103,7 @@ class Devices:
         return FIRST <= address < LAST or (not address and getattr(tensor, "_wsemu_on_device", False))
 
     def device_type(self, value):
-        """Return the type of a device that a value names; None if it names no device."""
+        """Return the type of a device that a value names; None if the value names no device."""
         if isinstance(value, self.torch.device):
             return value.type
         if isinstance(value, str) and value.split(":")[0] in ("cuda", "cpu"):
@@ -133,7 +133,7 @@ def install(torch):
 
 
 def _enter_in_autograd(torch, driver, devices, mode):
-    """Enter the mode in autograd's engine, which runs Python code of the program inside of a function of torch."""
+    """Enter the mode in autograd's engine, which runs Python code of the program inside of a torch function."""
     run = torch.autograd._engine_run_backward
 
     def run_with_mode(outputs, *args, **kwargs):
@@ -473,7 +473,7 @@ def _replace_cuda(torch, driver, devices):
 
 
 def _replace_generator(torch, devices):
-    """Let random number generators for "cuda" be those of the CPU."""
+    """Make random number generators for "cuda" be the CPU's."""
     of_cpu = torch.Generator
 
     class Generator(of_cpu):
