@@ -17,13 +17,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+def build(name, folder):
+    """Compile a program of the tests' data."""
+    libraries, program = find_libraries(), folder / "client"
+    source, driver = str(DATA / name), str(libraries / "libcuda.so.1")
+    subprocess.run([str(find_compiler()), "-w", source, driver, "-o", str(program)], check=True)
+    return program
+
+
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     """The program of `graph_client.c`."""
-    libraries, program = find_libraries(), tmp_path_factory.mktemp("client") / "client"
-    source, driver = str(DATA / "graph_client.c"), str(libraries / "libcuda.so.1")
-    subprocess.run([str(find_compiler()), "-w", source, driver, "-o", str(program)], check=True)
-    return program
+    return build("graph_client.c", tmp_path_factory.mktemp("client"))
 
 
 @pytest.mark.parametrize(
@@ -57,3 +62,32 @@ def test_the_default_stream_of_a_thread_is_no_legacy_stream(client, what, races)
     command = [sys.executable, "-m", "wsemu", "run", "--", str(client), str(DATA / "graph_client.ptx"), what]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert done.stdout.count("error[stream-race]") == races, done.stdout + done.stderr
+
+
+SAID = """
+edges 4
+first 1 1
+dependent 1 1
+type 4
+nodes 5
+parameter 1
+circle 1
+missing edge 1
+x 7, copied 6
+x 16, copied 15
+x 7, copied 6
+another topology 910
+destroyed 0, then 7
+foreign handle 1
+looped to 10
+advice 0 -1 -2
+"""
+
+
+def test_graphs_of_the_driver_are_as_their_nodes_and_edges_say(tmp_path):
+    program = build("node_client.c", tmp_path)
+    command = [sys.executable, "-m", "wsemu", "run", "--", str(program), str(DATA / "graph_client.ptx")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    lines = [line for line in done.stdout.splitlines() if not line.startswith(("launch ", "2 kernels", "3 more"))]
+    assert lines == SAID.split("\n")[1:-1], done.stdout + done.stderr
+    assert done.returncode == 0

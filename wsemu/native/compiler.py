@@ -17,7 +17,20 @@ DRIVER, AUDIT = "libcuda.so.1", "libwsemu_audit.so"
 RUNTIMES = ("11.0", "12", "13")
 """versions of the runtime's library"""
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")
-_PARTS = ("state", "core", "errors", "driver", "runtime", "stubs", "patch", "tensors", "link", "arrays", "graphs")
+_PARTS = (
+    "state",
+    "core",
+    "errors",
+    "driver",
+    "runtime",
+    "stubs",
+    "patch",
+    "tensors",
+    "link",
+    "arrays",
+    "graphs",
+    "runtime_graphs",
+)
 
 
 class CompileError(Exception):

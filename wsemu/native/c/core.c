@@ -343,6 +343,27 @@ Result launch_bytes(Function *function, const Shape *shape, const void *stream, 
     return reply.status;
 }
 
+Result pack_parameters(Function *function, void **parameters, void **extra, char *bytes) {
+    if (parameters) {
+        for (uint32_t n = 0; n < function->parameter_count; n++) {
+            Result result = parameters[n] ? copy_checked(bytes + function->offsets[n], false, parameters[n], true, function->sizes[n]) : INVALID_VALUE;
+            if (result) return result;
+        }
+        return SUCCESS;
+    }
+    if (!extra) return function->parameter_count ? INVALID_VALUE : SUCCESS;
+    const void *buffer = NULL; /* pairs of a kind (1: the buffer, 2: a pointer to its bytes) and a pointer, up to 0 */
+    size_t size = 0;
+    for (int n = 0; extra[n]; n += 2) {
+        if (extra[n] == (void *)1) buffer = extra[n + 1];
+        else if (extra[n] == (void *)2) size = *(size_t *)extra[n + 1];
+        else return INVALID_VALUE;
+    }
+    if (!buffer) return function->parameter_bytes ? INVALID_VALUE : SUCCESS;
+    memcpy(bytes, buffer, size < function->parameter_bytes ? size : function->parameter_bytes);
+    return SUCCESS;
+}
+
 Result launch_function(Function *function, const Shape *shape, const void *stream, void **parameters, void **extra) {
     if (!has_handle(function, FUNCTION)) return INVALID_HANDLE;
     Result result = check_stream(stream);
@@ -350,25 +371,7 @@ Result launch_function(Function *function, const Shape *shape, const void *strea
     result = check_shape(function, shape);
     if (result) return refuse_shape(function, shape, result);
     char *bytes = calloc(1, function->parameter_bytes + 1);
-    if (parameters) {
-        for (uint32_t n = 0; n < function->parameter_count && !result; n++) {
-            if (!parameters[n]) result = INVALID_VALUE;
-            else result = copy_checked(bytes + function->offsets[n], false, parameters[n], true, function->sizes[n]);
-        }
-    } else if (extra) { /* pairs of a kind (1: the buffer, 2: a pointer to its bytes) and a pointer, up to 0 */
-        const void *buffer = NULL;
-        size_t size = 0;
-        for (int n = 0; extra[n]; n += 2) {
-            if (extra[n] == (void *)1) buffer = extra[n + 1];
-            else if (extra[n] == (void *)2) size = *(size_t *)extra[n + 1];
-            else result = INVALID_VALUE;
-            if (result) break;
-        }
-        if (!buffer && function->parameter_bytes) result = INVALID_VALUE;
-        else if (buffer && !result) memcpy(bytes, buffer, size < function->parameter_bytes ? size : function->parameter_bytes);
-    } else if (function->parameter_count) {
-        result = INVALID_VALUE;
-    }
+    result = pack_parameters(function, parameters, extra, bytes);
     if (!result) result = launch_bytes(function, shape, stream, bytes);
     free(bytes);
     return result;
@@ -379,6 +382,7 @@ Result launch_function(Function *function, const Shape *shape, const void *strea
 Node *add_node(Graph *graph, NodeKind kind) {
     Node *node = calloc(1, sizeof *node);
     node->kind = kind;
+    node->graph = graph;
     if (graph->count == graph->room) {
         graph->room = graph->room ? 2 * graph->room : 8;
         graph->nodes = realloc(graph->nodes, graph->room * sizeof(Node *));
@@ -406,11 +410,12 @@ static Result run_conditional(const Node *node, const void *stream) {
     return chosen < node->body_count ? run_graph(node->bodies[chosen], stream) : SUCCESS;
 }
 
+Result cuEventRecord(void *, void *), cuStreamWaitEvent(void *, void *, unsigned);
 static Result run_node(Node *node, const void *stream) {
     switch (node->kind) {
     case NODE_KERNEL: return launch_bytes(node->function, &node->shape, stream, node->parameters);
     case NODE_COPY: return copy_memory((void *)node->to, (const void *)node->from, node->bytes, stream, true);
-    case NODE_ROWS: return run_copy(node->copy, stream);
+    case NODE_ROWS: return node->run_copy(node->copy, stream);
     case NODE_FILL:
         for (uint64_t y = 0; y < (node->height ? node->height : 1); y++) {
             Result result = fill_memory(node->to + y * node->to_pitch, node->value, node->width, node->bytes, stream, true);
@@ -424,6 +429,8 @@ static Result run_node(Node *node, const void *stream) {
         return one && one->pool != OF_GRAPH ? free_memory(node->to, DEVICE) : SUCCESS;
     }
     case NODE_CONDITIONAL: return run_conditional(node, stream);
+    case NODE_RECORD: return has_handle(node->data, EVENT) ? cuEventRecord(node->data, (void *)stream) : SUCCESS;
+    case NODE_WAIT: return has_handle(node->data, EVENT) ? cuStreamWaitEvent((void *)stream, node->data, 0) : SUCCESS;
     default: return SUCCESS;
     }
 }

@@ -457,7 +457,7 @@ typedef struct Copy2D { End2D from, to; size_t width, height; } Copy2D;
 typedef struct End3D { size_t x, y, z, level; int type; void *host; Address device; void *array; void *reserved; size_t pitch, height; } End3D;
 typedef struct Copy3D { End3D from, to; size_t width, height, depth; } Copy3D;
 
-enum { HOST_TYPE = 1, ARRAY_TYPE = 3 };
+enum { HOST_TYPE = 1, ARRAY_TYPE = 3, UNIFIED_TYPE = 4 };
 typedef struct Rows { Address start; uint64_t pitch, slice; } Rows; /* one side of a copy: its first byte, and its rows and slices */
 static bool find_rows(Rows *rows, int type, void *host, Address device, void *array, size_t x, size_t y, size_t z, size_t pitch, size_t height) {
     if (type == ARRAY_TYPE) {
@@ -495,6 +495,12 @@ static Result copy_3d(const Copy3D *copy, const void *stream, bool asynchronous)
         if (result) return result;
     }
     return SUCCESS;
+}
+_Static_assert(sizeof(Copy3D) == DRIVER_COPY_BYTES, "the structure of a copy");
+Result run_driver_copy(const void *copy, const void *stream) { return copy_3d(copy, stream, true); }
+void describe_copy(void *out, Address to, Address from, uint64_t bytes) {
+    Copy3D copy = {.from = {.type = UNIFIED_TYPE, .device = from}, .to = {.type = UNIFIED_TYPE, .device = to}, .width = bytes, .height = 1, .depth = 1};
+    memcpy(out, &copy, sizeof copy);
 }
 EXPORT Result cuMemcpy3D_v2(const Copy3D *copy) { BEGIN; return copy_3d(copy, NULL, false); }
 ALIAS(cuMemcpy3D, cuMemcpy3D_v2);
@@ -586,13 +592,69 @@ EXPORT Result cuMemPoolGetAttribute(void *one, int attribute, void *value) {
 }
 EXPORT Result cuMemPoolSetAccess(void *one, const void *access, size_t count) { BEGIN; (void)access; (void)count; HANDLE(one, POOL); return SUCCESS; }
 EXPORT Result cuMemPoolGetAccess(int *flags, void *one, void *location) { BEGIN; (void)location; HANDLE(one, POOL); NEED(flags); *flags = 3; return SUCCESS; }
-EXPORT Result cuMemAdvise_v2(Address address, size_t bytes, int advice, uint64_t location) { BEGIN; (void)advice; (void)location; NEED(host_memory(address, bytes)); return SUCCESS; }
-ALIAS(cuMemAdvise, cuMemAdvise_v2);
-EXPORT Result cuMemPrefetchAsync_v2(Address address, size_t bytes, uint64_t location, unsigned flags, void *stream) {
-    BEGIN; (void)location; (void)flags; NEED(host_memory(address, bytes));
+
+/* -- advice about managed memory: it is kept, for a program that asks for it, of whole allocations -- */
+
+typedef struct Location { int type, id; } Location; /* passed by value, in one register */
+enum { AT_DEVICE = 1, AT_HOST, AT_NODE, AT_OWN_NODE, NOWHERE = -2, HOST_ID = -1 };
+static Location location_of(int device) { return device == HOST_ID ? (Location){AT_HOST, 0} : (Location){AT_DEVICE, device}; }
+static Result check_location(Location location) { NEED(location.type >= AT_DEVICE && location.type <= AT_OWN_NODE && (location.type != AT_DEVICE || !location.id)); return SUCCESS; }
+EXPORT Result cuMemAdvise_v2(Address address, size_t bytes, int advice, Location location) {
+    BEGIN; NEED(bytes && host_memory(address, bytes) && advice >= 1 && advice <= 6);
+    Allocation *one = find_allocation(address);
+    int *preferred = one->preferred, bit = location.type == AT_DEVICE ? 1 : 2;
+    Result wrong = advice == 3 || advice >= 5 ? check_location(location) : SUCCESS;
+    if (wrong) return wrong;
+    switch (advice) {
+    case 1: one->read_mostly = true; break;
+    case 2: one->read_mostly = false; break;
+    case 3: preferred[0] = location.type, preferred[1] = location.id; break;
+    case 4: preferred[0] = preferred[1] = 0; break;
+    case 5: one->accessed |= bit; break;
+    default: one->accessed &= ~bit;
+    }
+    return SUCCESS;
+}
+EXPORT Result cuMemAdvise(Address address, size_t bytes, int advice, int device) { return cuMemAdvise_v2(address, bytes, advice, location_of(device)); }
+EXPORT Result cuMemPrefetchAsync_v2(Address address, size_t bytes, Location location, unsigned flags, void *stream) {
+    BEGIN; (void)flags; NEED(bytes && host_memory(address, bytes));
+    Result wrong = check_location(location);
+    if (wrong) return wrong;
+    Allocation *one = find_allocation(address);
+    one->prefetched[0] = location.type, one->prefetched[1] = location.id;
     return check_stream(stream);
 }
-EXPORT Result cuMemPrefetchAsync(Address address, size_t bytes, int device, void *stream) { (void)device; return cuMemPrefetchAsync_v2(address, bytes, 0, 0, stream); }
+EXPORT Result cuMemPrefetchAsync(Address address, size_t bytes, int device, void *stream) { return cuMemPrefetchAsync_v2(address, bytes, location_of(device), 0, stream); }
+static int place_of(const int *location) { return location[0] == AT_DEVICE ? location[1] : location[0] ? HOST_ID : NOWHERE; }
+EXPORT Result cuMemRangeGetAttribute(int *data, size_t room, int attribute, Address address, size_t bytes) {
+    BEGIN; NEED(data && room >= sizeof(int) && room % sizeof(int) == 0 && bytes && host_memory(address, bytes) && attribute >= 1 && attribute <= 8);
+    const Allocation *one = find_allocation(address);
+    NEED(one->kind == MANAGED || one->kind == BLANK);
+    NEED(attribute == 3 || room == sizeof(int));
+    switch (attribute) {
+    case 1: *data = one->read_mostly; break;
+    case 2: *data = place_of(one->preferred); break;
+    case 3: {
+        size_t found = 0, all = room / sizeof(int);
+        if (one->accessed & 1) data[found++] = 0;
+        if (one->accessed & 2 && found < all) data[found++] = HOST_ID;
+        while (found < all) data[found++] = NOWHERE;
+        break;
+    }
+    case 4: *data = place_of(one->prefetched); break;
+    case 5: case 6: *data = one->preferred[attribute - 5]; break;
+    default: *data = one->prefetched[attribute - 7];
+    }
+    return SUCCESS;
+}
+EXPORT Result cuMemRangeGetAttributes(void **data, size_t *rooms, int *wanted, size_t count, Address address, size_t bytes) {
+    NEED(data && rooms && wanted && count);
+    for (size_t n = 0; n < count; n++) {
+        Result result = cuMemRangeGetAttribute(data[n], rooms[n], wanted[n], address, bytes);
+        if (result) return result;
+    }
+    return SUCCESS;
+}
 
 /* -- streams and events -- */
 
@@ -639,12 +701,14 @@ EXPORT Result cuStreamGetCaptureInfo_v2(void *stream, int *status, uint64_t *id,
     *status = found != NULL;
     if (id) *id = (uintptr_t)found;
     if (graph) *graph = found;
-    if (before) *before = NULL;
-    if (count) *count = 0;
+    if (found) found->last = found->count ? found->nodes[found->count - 1] : NULL; /* nodes of a capture run in their order */
+    if (before) *before = found && found->last ? (const void **)&found->last : NULL;
+    if (count) *count = found && found->last;
     return SUCCESS;
 }
 EXPORT Result cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **graph, const void ***before, const void **edges, size_t *count) {
-    if (edges) *edges = NULL;
+    static const uint64_t plain_edge;
+    if (edges) *edges = &plain_edge;
     return cuStreamGetCaptureInfo_v2(stream, status, id, graph, before, count);
 }
 /* Nodes of a capture run in the order in which they were made: that fulfils any dependencies that a program sets. */
@@ -714,7 +778,8 @@ EXPORT Result cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, Function *f
     BEGIN; (void)threads; NEED(bytes && blocks > 0); HANDLE(function, FUNCTION);
     Result result = inspect_function(function);
     size_t each = (size_t)attributes[81] / (size_t)blocks / 128 * 128, own = (size_t)attributes[111] + (size_t)function->shared_bytes;
-    *bytes = each > own ? each - own : 0;
+    size_t most = (size_t)(function->dynamic ? function->dynamic : attributes[8] - function->shared_bytes), left = each > own ? each - own : 0;
+    *bytes = left < most ? left : most;
     return result;
 }
 EXPORT Result cuOccupancyMaxActiveClusters(int *clusters, Function *function, const Configuration *given) {
@@ -773,7 +838,7 @@ EXPORT Result cuTensorMapEncodeIm2col(void *map, int type, uint32_t rank, void *
 }
 EXPORT Result cuTensorMapReplaceAddress(void *map, void *address) { BEGIN; NEED(map); memcpy(map, &address, 8); return SUCCESS; }
 
-/* -- graphs -- */
+/* -- captures -- */
 
 EXPORT Result cuStreamBeginCapture_v2(void *stream, int mode) {
     BEGIN; NEED(mode >= 0 && mode <= 2);
@@ -792,66 +857,6 @@ EXPORT Result cuStreamEndCapture(void *stream, void **graph) {
     if (!found) return ILLEGAL_STATE;
     stream_of(stream)->capture = NULL;
     if (graph) *graph = found;
-    return SUCCESS;
-}
-EXPORT Result cuGraphCreate(void **graph, unsigned flags) { BEGIN; NEED(graph && !flags); *graph = calloc(1, sizeof(Graph)); add_handle(*graph, GRAPH); return SUCCESS; }
-EXPORT Result cuGraphDestroy(void *graph) { BEGIN; HANDLE(graph, GRAPH); remove_handle(graph); return SUCCESS; }
-EXPORT Result cuGraphExecDestroy(void *exec) { BEGIN; HANDLE(exec, EXEC); remove_handle(exec); return SUCCESS; }
-
-Graph *copy_graph(const Graph *graph) {
-    Graph *made = calloc(1, sizeof *made);
-    made->condition_count = graph->condition_count;
-    made->conditions = calloc(graph->condition_count + 1, sizeof *made->conditions);
-    if (graph->condition_count) memcpy(made->conditions, graph->conditions, graph->condition_count * sizeof *made->conditions);
-    for (uint32_t n = 0; n < graph->count; n++) {
-        Node *node = add_node(made, graph->nodes[n]->kind), *old = graph->nodes[n];
-        *node = *old;
-        node->origin = old;
-        if (old->bodies) {
-            node->bodies = calloc(old->body_count, sizeof(Graph *));
-            for (uint32_t k = 0; k < old->body_count; k++) node->bodies[k] = copy_graph(old->bodies[k]);
-        }
-        if (old->kind == NODE_KERNEL) {
-            node->parameters = malloc(old->function->parameter_bytes + 1);
-            memcpy(node->parameters, old->parameters, old->function->parameter_bytes);
-        }
-        if (old->child) node->child = copy_graph(old->child);
-        node->before = calloc(old->before_count + 1, sizeof(Node *));
-        for (uint32_t k = 0; k < old->before_count; k++)
-            for (uint32_t m = 0; m < graph->count; m++)
-                if (graph->nodes[m] == old->before[k]) node->before[k] = (Node *)(uintptr_t)(m + 1);
-    }
-    for (uint32_t n = 0; n < made->count; n++)
-        for (uint32_t k = 0; k < made->nodes[n]->before_count; k++)
-            made->nodes[n]->before[k] = made->nodes[(uintptr_t)made->nodes[n]->before[k] - 1];
-    return made;
-}
-EXPORT Result cuGraphClone(void **clone, void *graph) { BEGIN; NEED(clone); HANDLE(graph, GRAPH); *clone = copy_graph(graph); add_handle(*clone, GRAPH); return SUCCESS; }
-static Result instantiate(void **exec, void *graph) {
-    NEED(exec);
-    HANDLE(graph, GRAPH);
-    *exec = copy_graph(graph);
-    add_handle(*exec, EXEC);
-    return SUCCESS;
-}
-EXPORT Result cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags) { BEGIN; (void)flags; return instantiate(exec, graph); }
-EXPORT Result cuGraphInstantiateWithParams(void **exec, void *graph, void *parameters) { BEGIN; (void)parameters; return instantiate(exec, graph); }
-EXPORT Result cuGraphInstantiate_v2(void **exec, void *graph, void **node, char *log, size_t bytes) { BEGIN; (void)node; if (log && bytes) *log = 0; return instantiate(exec, graph); }
-ALIAS(cuGraphInstantiate, cuGraphInstantiate_v2);
-EXPORT Result cuGraphLaunch(void *exec, void *stream) {
-    BEGIN; HANDLE(exec, EXEC);
-    Result result = check_stream(stream);
-    if (result) return result;
-    Graph *graph = capturing(stream);
-    if (graph) { add_node(graph, NODE_GRAPH)->child = exec; return SUCCESS; }
-    return run_graph(exec, stream);
-}
-EXPORT Result cuGraphUpload(void *exec, void *stream) { BEGIN; HANDLE(exec, EXEC); return check_stream(stream); }
-EXPORT Result cuGraphGetNodes(void *graph, void **nodes, size_t *count) {
-    BEGIN; HANDLE(graph, GRAPH); NEED(count);
-    Graph *one = graph;
-    for (size_t n = 0; nodes && n < *count; n++) nodes[n] = n < one->count ? one->nodes[n] : NULL;
-    if (!nodes || *count > one->count) *count = one->count;
     return SUCCESS;
 }
 

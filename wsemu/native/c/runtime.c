@@ -38,8 +38,9 @@ Result cuMemPoolSetAttribute(Handle, int, void *), cuMemPoolGetAttribute(Handle,
 Result cuModuleLoadFatBinary(Module **, const void *), cuLibraryLoadFromFile(Module **, const char *, int *, void **, unsigned, int *, void **, unsigned), cuLibraryUnload(Module *);
 Result cuLibraryGetKernel(Function **, Module *, const char *), cuLibraryGetGlobal(Address *, size_t *, Module *, const char *), cuLibraryGetKernelCount(unsigned *, Module *), cuLibraryEnumerateKernels(Function **, unsigned, Module *);
 Result cuFuncSetAttribute(Function *, int, int), cuFuncGetAttribute(int *, int, Function *), cuOccupancyAvailableDynamicSMemPerBlock(size_t *, Function *, int, int), cuFuncGetParamInfo(Function *, size_t, size_t *, size_t *);
+Result cuMemRangeGetAttribute(int *, size_t, int, Address, size_t), cuMemRangeGetAttributes(void **, size_t *, int *, size_t, Address, size_t);
 Result cuMemAdvise_v2(Address, size_t, int, uint64_t), cuMemPrefetchAsync_v2(Address, size_t, uint64_t, unsigned, Handle), cuDeviceGetPCIBusId(char *, int, int), cuDeviceGetByPCIBusId(int *, const char *);
-Result cuGraphCreate(Handle *, unsigned), cuGraphDestroy(Handle), cuGraphExecDestroy(Handle), cuGraphInstantiateWithFlags(Handle *, Handle, unsigned long long), cuGraphLaunch(Handle, Handle), cuGraphUpload(Handle, Handle), cuGraphClone(Handle *, Handle), cuGraphGetNodes(Handle, Handle *, size_t *);
+Result cuGraphCreate(Handle *, unsigned), cuGraphDestroy(Handle), cuGraphExecDestroy(Handle), cuGraphInstantiateWithFlags(Handle *, Handle, unsigned long long), cuGraphLaunch(Handle, Handle), cuGraphUpload(Handle, Handle), cuGraphClone(Handle *, Handle), cuGraphGetNodes(Handle, Handle *, size_t *), cuStreamBeginCaptureToGraph(Handle, Graph *, Node *const *, const void *, size_t, int);
 Result cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *), cuPointerGetAttribute(void *, int, Address), cuThreadExchangeStreamCaptureMode(int *);
 
 /* -- what the compiler registers -- */
@@ -350,6 +351,8 @@ EXPORT Result cudaPointerGetAttributes(PointerAttributes *out, const void *point
     return SUCCESS;
 }
 EXPORT Result cudaMemAdvise(Address address, size_t bytes, int advice, uint64_t location) { return keep(cuMemAdvise_v2(address, bytes, advice, location)); }
+EXPORT Result cudaMemRangeGetAttribute(int *data, size_t room, int attribute, Address address, size_t bytes) { return keep(cuMemRangeGetAttribute(data, room, attribute, address, bytes)); }
+EXPORT Result cudaMemRangeGetAttributes(void **data, size_t *rooms, int *wanted, size_t count, Address address, size_t bytes) { return keep(cuMemRangeGetAttributes(data, rooms, wanted, count, address, bytes)); }
 EXPORT Result cudaMemPrefetchAsync(Address address, size_t bytes, uint64_t location, unsigned flags, Handle stream) { return keep(cuMemPrefetchAsync_v2(address, bytes, location, flags, stream)); }
 PER_THREAD(cudaMemPrefetchAsync)
 EXPORT Result cudaDeviceGetDefaultMemPool(Handle *pool, int device) { return keep(cuDeviceGetDefaultMemPool(pool, device)); }
@@ -460,12 +463,7 @@ EXPORT Result cudaStreamBeginCapture(Handle stream, int mode) { return keep(cuSt
 PER_THREAD(cudaStreamBeginCapture)
 EXPORT Result cudaStreamUpdateCaptureDependencies(Handle stream) { return keep(cuStreamUpdateCaptureDependencies(stream)); }
 ALIAS(cudaStreamUpdateCaptureDependencies_v2, cudaStreamUpdateCaptureDependencies);
-EXPORT Result cudaStreamBeginCaptureToGraph(Handle stream, Graph *graph, const void *before, const void *edges, size_t count, int mode) {
-    BEGIN; (void)before; (void)edges; (void)count; NEED(has_handle(graph, GRAPH));
-    Result result = cuStreamBeginCapture_v2(stream, mode);
-    if (!result) stream_of(stream)->capture = graph;
-    return keep(result);
-}
+EXPORT Result cudaStreamBeginCaptureToGraph(Handle stream, Graph *graph, Node *const *before, const void *edges, size_t count, int mode) { return keep(cuStreamBeginCaptureToGraph(stream, graph, before, edges, count, mode)); }
 EXPORT Result cudaStreamEndCapture(Handle stream, Handle *graph) { return keep(cuStreamEndCapture(stream, graph)); }
 PER_THREAD(cudaStreamEndCapture)
 EXPORT Result cudaStreamGetCaptureInfo(Handle stream, int *status, uint64_t *id, Handle *graph, const void ***before, const void **edges, size_t *count) { return keep(cuStreamGetCaptureInfo_v3(stream, status, id, graph, before, edges, count)); }

@@ -43,6 +43,9 @@ typedef struct Allocation {
     int kind;
     int pool;        /* OF_GRAPH: a node of a graph allocates it */
     void *host;      /* of registered memory, its address in the program */
+    int preferred[2], prefetched[2]; /* of managed memory: types and numbers of locations */
+    int accessed;    /* bits: by the device, by the host */
+    bool read_mostly;
 } Allocation;
 
 Result allocate_memory(Address *address, uint64_t bytes, int kind);
@@ -94,7 +97,7 @@ Result unsupported(const char *name);
 
 /* -- handles: which pointers are live objects of a kind -- */
 
-enum { STREAM = 1, EVENT, MODULE, FUNCTION, CONTEXT, GRAPH, EXEC, NODE, ARRAY, POOL, TEXTURE, LINK, PHYSICAL };
+enum { STREAM = 1, EVENT, MODULE, FUNCTION, CONTEXT, GRAPH, EXEC, NODE, ARRAY, POOL, TEXTURE, LINK, PHYSICAL, USER_OBJECT };
 void add_handle(const void *handle, int kind);
 bool has_handle(const void *handle, int kind);
 void remove_handle(const void *handle);
@@ -154,12 +157,23 @@ Stream *stream_of(const void *handle); /* NULL: a default stream */
 
 typedef struct Node Node;
 typedef struct Condition { Address address; unsigned value; unsigned assigned; } Condition; /* assigned: at each launch */
-typedef struct Graph { Node **nodes; uint32_t count, room; Condition *conditions; uint32_t condition_count; } Graph;
+typedef struct Graph {
+    struct Graph *parent; /* of the body of a conditional node */
+    Node **nodes;
+    uint32_t count, room;
+    Condition *conditions;
+    uint32_t condition_count;
+    struct Owned *objects; /* of the program, which the graph keeps alive */
+    uint32_t object_count;
+    uint64_t flags; /* of its instantiation */
+    Node *last;     /* the node that a program that captures is told to come after */
+} Graph;
 Graph *capturing(const void *stream);
 typedef enum { NODE_KERNEL, NODE_COPY, NODE_FILL, NODE_HOST, NODE_EMPTY, NODE_GRAPH, NODE_ROWS, NODE_RECORD, NODE_WAIT, NODE_ALLOCATE, NODE_FREE, NODE_CONDITIONAL } NodeKind;
 enum { IF, WHILE, SWITCH }; /* kinds of conditional nodes */
 struct Node {
     NodeKind kind;
+    Graph *graph;
     Function *function;
     Shape shape;
     void *parameters; /* bytes, as they are passed */
@@ -173,13 +187,21 @@ struct Node {
     uint32_t before_count;
     Graph **bodies; /* of a conditional node */
     uint32_t body_count;
-    void *copy; /* a Copy3D, in rows */
+    void *copy; /* a Copy3D of the driver or the runtime, in rows, and the function that runs it */
+    Result (*run_copy)(const void *copy, const void *stream);
+    void **pointers; /* to the parameters, for a program that asks for them */
     const Node *origin; /* of a node of an instantiated graph the one that it was made from */
     bool disabled;
     bool done;
 };
 Graph *copy_graph(const Graph *graph);
-Result run_copy(const void *copy, const void *stream);
+enum { DRIVER_COPY_BYTES = 200 }; /* of a copy in three dimensions */
+Result run_copy(const void *copy, const void *stream);        /* of the runtime */
+Result run_driver_copy(const void *copy, const void *stream); /* of the driver */
+void describe_copy(void *out, Address to, Address from, uint64_t bytes); /* as a copy of the driver */
+Node *node_of(const Graph *copy, const Node *node); /* the node of a copy that was made from a node */
+Result set_node_kernel(Node *node, Function *function, const Shape *shape, void **arguments, void **extra);
+Result pack_parameters(Function *function, void **parameters, void **extra, char *bytes);
 Result allocate_for_graph(Address *address, uint64_t bytes);
 Node *add_node(Graph *graph, NodeKind kind);
 Result run_graph(Graph *graph, const void *stream);
