@@ -1,9 +1,10 @@
-"""What launches cost that one run decides, here and in another checkout: CPU time, one after the other, round by round.
+"""Compare the CPU time of launches that one run decides, in this checkout and in another one.
 
     python benchmarks/against.py OTHER_CHECKOUT [--rounds 7]
 
-Each checkout has a process of its own, which makes each launch once to compile it. The table has the least CPU time of
-a launch in milliseconds in either, and the ratio of the two; what a checkout does not know is left out there.
+Each checkout has its own process, which first runs each launch once to compile it.  The two processes take turns, round
+by round.  The table has the minimum CPU time of a launch in each checkout, in milliseconds, and the ratio of the two.
+Launches that one of the checkouts does not support are left out there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Launches for against.py: by name what makes one, and how often it is made at a time."""
+"""Launches for against.py: each name with a function that prepares the launch, and the number of launches to time
+together."""
 
 from __future__ import annotations
 

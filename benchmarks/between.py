@@ -1,11 +1,11 @@
-"""What `wsemu.between` decides of random programs, compared with all executions of an operational model.
+"""Compare what `wsemu.between` decides for random programs with all executions of an operational model.
 
     python benchmarks/between.py --programs 100000 --seconds 600 --workers 16 --seed 0
 
-Three generators: host programs on a legacy, two blocking and a non-blocking stream, with events, waits of the host,
-accesses of the host and frees; chains of launches with programmatic stream serialization; and such chains whose threads
-execute fences and barriers.  `missed` counts programs with a
-race of which none was reported, `false` counts reported pairs that no execution has the other way round.
+There are three generators.  The first generates host programs on a legacy, two blocking and a non-blocking stream, with
+events, host waits, host accesses and frees.  The second generates chains of launches with programmatic stream
+serialization.  The third generates such chains whose threads execute fences and barriers.  `missed` counts programs
+with a race of which none was reported; `false` counts reported pairs that no execution has in the opposite order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Step = tuple[Any, ...]
 
 # -- streams, events, copies, frees ------------------------------------------------------------------------------------
 def host_program(r: random.Random) -> list[Step]:
-    """Return random steps; bytes 0 to 2 are memory of the host, 3 to 5 of the device."""
+    """Return random steps; bytes 0 to 2 are host memory, bytes 3 to 5 are device memory."""
     out: list[Step] = []
     freed: set[int] = set()
     for _ in range(r.randint(4, 9)):
@@ -95,7 +95,7 @@ def reported_pairs(program: list[Step]) -> set[tuple[int, int]]:
 
 
 def swapped_pairs(program: list[Step]) -> set[tuple[int, int]]:
-    """Return the pairs of steps that some execution performs in the other order: streams are queues."""
+    """Return the pairs of steps that some execution performs in the opposite order; streams are queues."""
     last: dict[int, int | None] = dict.fromkeys(STREAMS)
     record: dict[int, int] = {}
     needs: dict[int, set[Any]] = {}
@@ -144,7 +144,7 @@ def swapped_pairs(program: list[Step]) -> set[tuple[int, int]]:
 
 
 def touched_bytes(step: Step) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the bytes that a step reads and those that it writes."""
+    """Return the bytes that a step reads, and those that it writes."""
     if step[0] == "free":
         return frozenset(), frozenset({step[2]})
     return (step[-2], step[-1]) if step[0] in ("op", "host") else (frozenset(), frozenset())
@@ -165,7 +165,7 @@ def compare_host(seed: int) -> tuple[int, int, int]:
 
 # -- chains of dependent launches --------------------------------------------------------------------------------------
 Launches = list[tuple[bool, list[list[list[Step]]]]]
-"""with the attribute or without; CTAs, threads, steps"""
+"""for each launch: whether it has the attribute; its CTAs, threads and steps"""
 
 
 def chain(r: random.Random) -> Launches:
@@ -200,7 +200,7 @@ def fenced_chain(r: random.Random) -> Launches:
 
 
 def fenced_thread(r: random.Random, barriers: int, launch: int) -> list[Step]:
-    """Return the steps of a thread; the threads of a CTA have as many barriers."""
+    """Return the steps of a thread; all threads of a CTA have the same number of barriers."""
     body: list[Step] = [("access", r.randrange(2), r.random() < 0.5) for _ in range(r.randint(0, 2))]
     body += [("barrier",)] * barriers
     r.shuffle(body)
@@ -211,7 +211,7 @@ def fenced_thread(r: random.Random, barriers: int, launch: int) -> list[Step]:
 
 
 _CODE = ("wait", "trigger", "store", "load")
-"""instructions of the traces that are made here"""
+"""instructions of the traces that this module generates"""
 
 
 class ThreadProgram:
@@ -223,7 +223,8 @@ class ThreadProgram:
 
 
 def trace_events(ctas: list[list[list[Step]]]) -> list[Event]:
-    """Return the events of a run of CTAs, each thread in a warp of its own; those of accesses have it as `amount`."""
+    """Return the events of a run of CTAs, with each thread in its own warp; the `amount` of an access is its event
+    number."""
     events: list[Event] = []
     for cta, threads in enumerate(ctas):
         at = [0] * len(threads)
@@ -343,7 +344,7 @@ def all_arrive(threads: list[list[Step]], at: tuple[int, ...], number: int) -> b
 
 
 def races(step: Step, ctas: list[list[list[Step]]], at: tuple[tuple[int, ...], ...]) -> bool:
-    """Return whether an access conflicts with one of an unfinished launch that is not visible yet."""
+    """Return whether an access conflicts with an access of an unfinished launch that is not visible yet."""
     for threads, reached in zip(ctas, at, strict=True):
         for t, body in enumerate(threads):
             for n, one in enumerate(body):
@@ -355,8 +356,8 @@ def races(step: Step, ctas: list[list[list[Step]]], at: tuple[tuple[int, ...], .
 
 
 def is_performed(threads: list[list[Step]], at: tuple[int, ...], thread: int, number: int) -> bool:
-    """Return whether a fence that a store is ordered before has been executed: the thread's, or one behind a barrier
-    after the store.  The end of a CTA that never triggers makes nothing visible."""
+    """Return whether a fence that a store is ordered before has been executed: by its thread, or after a barrier that
+    follows the store.  The end of a CTA that never triggers makes nothing visible."""
     if not any(("trigger",) in body for body in threads):
         return False
     barrier = threads[thread][:number].count(("barrier",))
@@ -377,7 +378,7 @@ def compare_launches(launches: Launches) -> tuple[int, int, int]:
 
 
 def compare_chain(seed: int) -> tuple[int, int, int]:
-    """Compare a chain of launches of one thread each CTA."""
+    """Compare a chain of launches whose CTAs have one thread each."""
     return compare_launches(chain(random.Random(seed)))
 
 
@@ -391,7 +392,8 @@ COMPARISONS = {"streams": compare_host, "chains": compare_chain, "fenced chains"
 
 
 def compare_some(what: str, first: int, count: int, end: float) -> tuple[int, int, int, int, list[int]]:
-    """Compare consecutive seeds until a time; return programs, races, missed, false reports, seeds that disagree."""
+    """Compare consecutive seeds until a time; return the numbers of programs, races, missed races and false reports,
+    and the seeds that disagree."""
     done = races = missed = wrong = 0
     bad: list[int] = []
     for seed in range(first, first + count):

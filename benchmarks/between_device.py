@@ -1,11 +1,11 @@
-"""Right programs with streams, events, copies and host functions, on a GPU: do their results agree bit for bit?
+"""Run correct programs with streams, events, copies and host functions on a GPU, and compare their results bit for bit.
 
     python benchmarks/between_device.py --runs 20
 
-Each program is the repaired twin of one of `tests/corpora/between`, with arrays so large that missing waits would show.
-It runs several times; the results must be those that NumPy computes on the host.  With two GPUs, programs
-that exchange data between them run as well: events, and the collectives of `tests/ptx/ranks.cu`.  It needs Numba-CUDA,
-its cuda-bindings and NumPy alone.  `wsemu run` runs the programs of one GPU, too:
+Each program is the repaired twin of one in `tests/corpora/between`, with arrays so large that missing waits would show.
+It runs several times; the results must be those that NumPy computes on the host.  With two GPUs, programs that exchange
+data between them run as well: events, and the collectives of `tests/ptx/ranks.cu`.  The benchmark needs only
+Numba-CUDA, its cuda-bindings and NumPy.  `wsemu run` can also run the programs for one GPU:
 
     wsemu run benchmarks/between_device.py --runs 1 --size 256
 """
@@ -85,7 +85,7 @@ def pinned(values: np.ndarray) -> np.ndarray:
 
 
 def check(result: Any) -> Any:
-    """Return the value of a call of the driver; RuntimeError for an error."""
+    """Return the value of a driver call; raise RuntimeError for an error."""
     error, *values = result
     if int(error):
         raise RuntimeError(f"the driver returned error {int(error)}")
@@ -98,9 +98,10 @@ called: list[Any] = []
 
 
 def call_on_host(stream: Any, function: Callable[[], None]) -> None:
-    """Let a stream call a function.
+    """Let a stream call a host function.
 
-    `Stream.add_callback` of Numba-CUDA 0.30 raises AttributeError for each handle: the driver is called in its place.
+    This calls the driver directly, because `Stream.add_callback` of Numba-CUDA 0.30 raises AttributeError for every
+    handle.
     """
     try:
         stream.add_callback(lambda *_: function())
@@ -113,7 +114,7 @@ def call_on_host(stream: Any, function: Callable[[], None]) -> None:
 
 
 Result = tuple[np.ndarray, np.ndarray]
-"""what the device computed, and what it should"""
+"""what the device computed, and what it should have computed"""
 
 
 def copy_then_wait(n: int, grid: int) -> Result:
@@ -126,7 +127,7 @@ def copy_then_wait(n: int, grid: int) -> Result:
 
 
 def refill_after_event(n: int, grid: int) -> Result:
-    """H5: a staging buffer is refilled once its copy is done."""
+    """H5: a staging buffer is refilled after its copy is complete."""
     s, h = cuda.stream(), cuda.pinned_array(n, np.float32)
     parts = [cuda.device_array(n, np.float32) for _ in range(4)]
     copied = cuda.event()
@@ -152,7 +153,7 @@ def two_copies_two_waits(n: int, grid: int) -> Result:
 
 
 def event_between_streams(n: int, grid: int) -> Result:
-    """S8: a stream waits for the event that another one records behind its copy."""
+    """S8: a stream waits for the event that another stream records after its copy."""
     side, main, h = cuda.stream(), cuda.stream(), pinned(numbers(n))
     d, copied = cuda.device_array(n, np.float32), cuda.event()
     d.copy_to_device(h, stream=side)
@@ -222,7 +223,7 @@ def chunks_with_borders(n: int, grid: int) -> Result:
 
 
 def host_function(n: int, grid: int) -> Result:
-    """C2: the main thread reads what a host function wrote, behind a wait."""
+    """C2: the main thread reads what a host function wrote, after a wait."""
     s, h, total = cuda.stream(), cuda.pinned_array(n, np.float32), cuda.pinned_array(1, np.float64)
     d = cuda.device_array(n, np.float32)
 
@@ -248,7 +249,7 @@ def legacy_stream(n: int, grid: int) -> Result:
 
 
 def mapped_memory(n: int, grid: int) -> Result:
-    """L5: the mapping of host memory ends behind a wait."""
+    """L5: the mapping of host memory ends after a wait."""
     s, h = cuda.stream(), numbers(n)
     with cuda.mapped(h, stream=s) as m:
         scale[grid, BLOCK, s](m, 3.0)
@@ -257,7 +258,7 @@ def mapped_memory(n: int, grid: int) -> Result:
 
 
 def managed_memory(n: int, grid: int) -> Result:
-    """M1: the host writes managed memory behind a wait."""
+    """M1: the host writes managed memory after a wait."""
     x, out = cuda.managed_array(n, np.float32), cuda.device_array(n, np.float32)
     x[:] = numbers(n)
     add[grid, BLOCK](x, x, out)
@@ -268,7 +269,7 @@ def managed_memory(n: int, grid: int) -> Result:
 
 
 def published_flag(n: int, grid: int) -> Result:
-    """M3: the host reads data and a counter in mapped memory behind a wait."""
+    """M3: the host reads data and a counter in mapped memory after a wait."""
     s, data, count = cuda.stream(), cuda.mapped_array(n, np.float32), cuda.mapped_array(1, np.int32)
     host, counted = np.asarray(data), np.asarray(count)
     host[:], counted[:] = numbers(n), 0
@@ -278,7 +279,7 @@ def published_flag(n: int, grid: int) -> Result:
 
 
 def query_until_done(n: int, grid: int) -> Result:
-    """T1: the host asks an event until it is done."""
+    """T1: the host queries an event until it is complete."""
     s, e, d, h = cuda.stream(), cuda.event(), cuda.device_array(n, np.float32), cuda.pinned_array(n, np.float32)
     fill[grid, BLOCK, s](d, 5.0)
     d.copy_to_host(h, stream=s)
@@ -289,7 +290,7 @@ def query_until_done(n: int, grid: int) -> Result:
 
 
 def pageable_copies(n: int, grid: int) -> Result:
-    """H9: copies from and to memory that is not pinned, behind the wait of a block."""
+    """H9: copies from and to pageable memory, after the wait of a block."""
     s, h, result = cuda.stream(), numbers(n), np.zeros(n, np.float32)
     with s.auto_synchronize():
         d = cuda.to_device(h, stream=s)
@@ -369,7 +370,7 @@ def make_rank(driver: Any, number: int) -> Rank:
 
 @functools.cache
 def make_ranks(numbers: tuple[int, ...] = (0, 1)) -> list[Rank]:
-    """Return the GPUs, each of which accesses the memory of the other one."""
+    """Return the GPUs, each of which can access the memory of the other one."""
     from cuda.bindings import driver
 
     check(driver.cuInit(0))

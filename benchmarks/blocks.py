@@ -39,7 +39,7 @@ RANDOM = np.random.default_rng(1)
 SIZES = {"sgemv": 4096, "dgemm": 1024, "saxpy": 1 << 22, "stencil": (512, 256, 32), "fft": 32}
 SMALL = {"sgemv": 512, "dgemm": 128, "saxpy": 1 << 18, "stencil": (64, 32, 32), "fft": 2}
 PAPERS = {"sgemv": 16384, "dgemm": 2048, "saxpy": 1 << 24, "stencil": (512, 512, 512), "fft": 256}
-"""those of the papers, of which a launch takes up to a minute"""
+"""names of the kernels from papers; a launch of them takes up to a minute"""
 
 
 class Case(NamedTuple):
@@ -149,7 +149,7 @@ def fft(batch: int, which: int) -> Case:
 
 
 def cases(sizes: dict[str, Any]) -> dict[str, Callable[[], Case]]:
-    """By name."""
+    """Return the cases by name."""
     return {
         "sgemv both": lambda: sgemv(sizes["sgemv"]),
         "sgemv vec": lambda: sgemv(sizes["sgemv"], "vec-single"),
@@ -165,7 +165,7 @@ def cases(sizes: dict[str, Any]) -> dict[str, Callable[[], Case]]:
 
 
 def inside(case: Case, tier: str, *, checkers: tuple[str, ...] | None = None) -> tuple[float, Any]:
-    """CPU seconds of this thread in the VM, and the report."""
+    """Return the CPU seconds of this thread inside the VM, and the report."""
     os.environ["WSEMU_TIER"] = tier
     spent, before = 0.0, vm.Machine.run
     in_block.clear()
@@ -187,9 +187,9 @@ def inside(case: Case, tier: str, *, checkers: tuple[str, ...] | None = None) ->
 
 
 in_block: list[bool] = []
-"""of the machines of the last launch, whether they had a block"""
+"""for each machine of the last launch, whether it had a compiled block"""
 LAUNCHES = 60
-"""at most, until a program has its block"""
+"""maximum number of launches until a program has its block"""
 TURNS = 5
 
 
@@ -198,7 +198,7 @@ def best(call: Callable[[], float], times: int = 3) -> float:
 
 
 def until_blocks(case: Case) -> None:
-    """Launch until there is a block that is taken up, and no other one is made."""
+    """Launch until a block exists and is used, and no other block is being compiled."""
     for _ in range(LAUNCHES):
         inside(case, "auto")
         if any(in_block) and not hot._makers():
@@ -208,7 +208,7 @@ def until_blocks(case: Case) -> None:
 
 
 def loop_seconds(case: Case) -> float:
-    """Of the Numba loop, 0 where there is none."""
+    """Return the seconds of the Numba loop; 0 if there is none."""
     if case.loop is None:
         return 0.0
     loop = case.loop
@@ -223,7 +223,8 @@ def loop_seconds(case: Case) -> float:
 
 
 def speed(sizes: dict[str, Any], only: str, most: int) -> bool:
-    """The table of the kernels whose names begin with `only`, of so many turns; whether all reports were the same."""
+    """Print the table of the kernels whose names begin with `only`, with this number of turns; return whether all
+    reports were equal."""
     if not any(name.startswith(only) for name in cases(sizes)):
         raise SystemExit(f"no kernel begins with {only!r}: give --only one of {', '.join(cases(sizes))}")
     print(f"{'kernel':14} {'warp instr.':>12} {'off ms':>9} {'first ms':>9} {'auto ms':>9} {'ratio':>6} {'loop ms':>8} "
@@ -254,7 +255,7 @@ def speed(sizes: dict[str, Any], only: str, most: int) -> bool:
 
 
 def random_programs(count: int, seed: int, only: str) -> bool:
-    """Whether random loop kernels, and random accesses, do the same in all tiers."""
+    """Return whether random loop kernels, and random accesses, do the same in all tiers."""
     from tests.properties import (
         cell_programs,
         clobber_programs,

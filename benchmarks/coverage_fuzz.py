@@ -1,10 +1,10 @@
-"""Coverage-guided fuzzing of what reads text of a stranger, by atheris (`pip install atheris`).
+"""Fuzz the code that reads untrusted text, guided by coverage, with atheris (`pip install atheris`).
 
     python benchmarks/coverage_fuzz.py ptx|argument|launch_file [--seconds 60] [--seed 1] [--keep FOLDER]
 
-Begins with the files of tests/fuzz_corpora/TARGET, for PTX with parts of tests/ptx, too.  An input that ends in
-anything but a return or an error of wsemu, takes 20 s or 2 GB, stops the run, and is kept in the folder; put it into
-the corpus as `found-NAME` with the repair.
+The run begins with the files of tests/fuzz_corpora/TARGET and, for PTX, with parts of tests/ptx.  An input must end
+with a return or an error of wsemu, within 20 s and 2 GB.  Any other input stops the run and is kept in the folder; put
+it into the corpus as `found-NAME` together with the repair.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST = 4096
 
 
 def seeds(target: str, folder: Path) -> None:
-    """Put kernels of `tests/ptx` into a folder, without the header that the target adds."""
+    """Put kernels of `tests/ptx` into a folder, without the header that the fuzz target adds."""
     if target != "ptx":
         return
     for file in sorted((ROOT / "tests" / "ptx").glob("*.ptx")):

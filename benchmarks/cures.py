@@ -1,20 +1,19 @@
-"""How often is an edit found that cures a broken program, and how large is it?
+"""Measure how often an edit is found that fixes a broken program, and how large the edit is.
 
     python benchmarks/cures.py [--seconds N] [--mutants N] [--mutants-alone] [--cuda [PART]] [--bless]
 
-Takes every program of `tests/fail` and `examples/broken`, and mutants of the programs of `tests/pass`
-(wsemu.repair.mutants): of those that wsemu finds something in, so many, evenly spread.  Each is checked as `wsemu
-check` does, with `--seconds` for edits; the first edit that is printed is applied to the text of the file, literally,
-and that is checked again.
+The programs are those of `tests/fail` and `examples/broken`, and mutants of the programs of `tests/pass`
+(wsemu.repair.mutants): `--mutants` of those in which wsemu finds something, evenly spread.  Each program is checked as
+by `wsemu check`, with `--seconds` for edits.  The first edit that is printed is applied literally to the text of the
+file, and the result is checked again.
 
-Prints each program, and for each set how many have a cure, in how many it is no larger than the repaired program, in
-lines, and how many are verified with it: that has to be all of them.  Exit code 1 if one is not, or if cures are found
-for less than 80%, or small ones for less than 60%.  `--bless` writes the cures of the programs, without those of
-mutants, to tests/data/cures.json, which a test applies.
+Prints each program.  For each set, it prints how many programs have a fix, how many of the fixes have no more lines
+than the hand-written repair, and how many programs are verified with the fix, which must be all of them.  The exit code
+is 1 if one is not, if fixes are found for less than 80%, or small ones for less than 60%.  `--bless` writes the fixes
+of the programs, without those of mutants, to tests/data/cures.json, which a test applies.
 
-`--cuda` takes the mutants of CUDA C++ programs alone (benchmarks/cures_cuda.py; nvcc compiles them), or those whose
-name contains PART.  A NumPy model, which `wsemu` does not see, judges the results of each with its cure, for three
-sizes.
+`--cuda` uses only mutants of CUDA C++ programs (benchmarks/cures_cuda.py; nvcc compiles them), or those whose name
+contains PART.  A NumPy model that `wsemu` does not see judges the results of each fixed mutant, for three sizes.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ROOT / "tests" / "data" / "cures.json"
 FOUND, SMALL = 0.80, 0.60
-"""of the programs; and of those with a cure"""
+"""minimum share of programs with a fix; minimum share of these with a small fix"""
 LINES = 2
-"""of an edit that counts as small where nobody repaired the program by hand"""
+"""maximum number of lines of a small edit, for programs without a hand-written repair"""
 BUDGET = 2_000_000
 """warp instructions of a launch: a mutant may not end"""
 
@@ -62,23 +61,23 @@ class Program(NamedTuple):
     name: str
     source: str
     repaired: str
-    """empty where there is none: a small edit is then one of two lines"""
+    """the repaired program; empty if there is none: an edit of one or two lines then counts as small"""
 
 
 class Result(NamedTuple):
     program: Program
     cure: Cure | None
     small: bool
-    """no larger than what the repaired program changes"""
+    """true if the edit is no larger than that of the repaired program"""
     verified: bool
     """with the cure applied"""
     seconds: float
-    """of CPU time, for the edits"""
+    """CPU time of the search for edits"""
     tried: int
 
 
 def checked(source: str, folder: Path) -> list[Report]:
-    """The reports of a program's launches."""
+    """Return the reports of a program's launches."""
     file = folder / "program.py"
     file.write_text(source, encoding="utf-8")
     linecache.checkcache(str(file))
@@ -95,7 +94,7 @@ def checked(source: str, folder: Path) -> list[Report]:
 
 
 def tried(program: Program, seconds: float) -> Result | None:
-    """What becomes of a program; None where nothing is found in it."""
+    """Return the result for a program; None if nothing is found in it."""
     with tempfile.TemporaryDirectory() as name:
         reports = checked(program.source, Path(name))
         report = next((r for r in reports if r.errors), next((r for r in reports if r.findings), None))
@@ -116,14 +115,14 @@ def tried(program: Program, seconds: float) -> Result | None:
 
 
 def changed(one: str, other: str) -> int:
-    """Lines that differ between two programs, those without code aside."""
+    """Return the number of lines that differ between two programs; lines without code do not count."""
     old, new = (code(text) for text in (one, other))
     blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     return sum(max(b - a, d - c) for tag, a, b, c, d in blocks if tag != "equal")
 
 
 def code(text: str) -> list[str]:
-    """The lines of a program, without its docstring, comments and blank lines."""
+    """Return the lines of a program, without its docstring, comments and blank lines."""
     tree = ast.parse(text)
     first = tree.body[0]
     skipped = range(first.lineno, (first.end_lineno or 0) + 1) if ast.get_docstring(tree) else range(0)
@@ -132,7 +131,7 @@ def code(text: str) -> list[str]:
 
 
 def of_tests() -> Iterator[Program]:
-    """The programs with known bugs; what is repaired by hand is in tests/pass."""
+    """Yield the programs with known bugs; their hand-written repairs are in tests/pass."""
     for path in sorted(ROOT.glob("tests/fail/*/*.py")):
         yield program(path, (ROOT / "tests" / "pass" / path.name).read_text(encoding="utf-8"))
     for path in sorted(ROOT.glob("examples/broken/*.py")):
@@ -144,7 +143,7 @@ def program(path: Path, repaired: str) -> Program:
 
 
 def of_mutants(count: int) -> list[Program]:
-    """Broken mutants of correct programs, evenly spread."""
+    """Return broken mutants of correct programs, evenly spread."""
     found = []
     for path in sorted(ROOT.glob("tests/pass/*.py")):
         source = path.read_text(encoding="utf-8")
@@ -192,7 +191,7 @@ def main() -> int:
 
 
 def summed(what: str, results: list[Result]) -> int:
-    """Print a set of results; returns how many goals it misses."""
+    """Print a set of results; return the number of goals that it misses."""
     for r in results:
         state = "none" if r.cure is None else "WRONG" if not r.verified else "small" if r.small else "cured"
         print(f"{state:6}{r.tried:4} {r.seconds:5.1f} s  {r.program.name[:110]}")

@@ -1,8 +1,8 @@
-"""CUDA C++ programs with one mistake each, and what they should compute: `benchmarks/cures.py --cuda` runs them.
+"""CUDA C++ programs with one mistake each, and their expected results: `benchmarks/cures.py --cuda` runs them.
 
 The kernels are in benchmarks/cures_cuda: rings of mbarriers with TMA, bulk copies and `wgmma` in the style of CUTLASS,
 `cuda::barrier`, a cluster of two CTAs, cp.async, named barriers, and atomics with fences.  nvcc compiles each mutant.
-What a kernel should compute is a function of NumPy, which `wsemu` does not see.
+A NumPy function, which `wsemu` does not see, computes the result that a kernel should have.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ FOLDER = Path(__file__).with_name("cures_cuda")
 BUDGET = 400_000
 """warp instructions of a launch: a mutant may not end"""
 RIGHT, MEDIAN = 0.85, 2.0
-"""part of the mutants whose first cure computes what the model does; CPU seconds of a search"""
+"""minimum share of the mutants whose first fix computes what the model does; maximum median of the CPU seconds of a
+search"""
 SIZES = (-1, 0, 1)
-"""tiles more than those of the launch that has the mistake, with which a cure is tried"""
+"""numbers of tiles, relative to the launch with the mistake, with which a fix is tried"""
 
 
 class Launch(NamedTuple):
-    """A launch of a kernel: its shape, its arguments, and what its output should be."""
+    """A launch of a kernel: its shape, its arguments, and the expected output."""
 
     grid: int
     block: int
@@ -69,7 +70,7 @@ class Mutant(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The kernel, and what is written for what."""
+        """The kernel's name, and the text that the mutant replaces."""
         old, new = (" ".join(text.split()) for text in (self.old, self.new))
         return f"{self.kernel}{' (PTX)' * self.in_ptx}: {old[:50]} -> {new[:50] or 'nothing'}"
 
@@ -81,9 +82,9 @@ class Judged(NamedTuple):
     codes: tuple[str, ...]
     cure: Cure | None
     verified: bool
-    """as it is printed, applied to the text"""
+    """true if the launch is verified after the printed edit was applied to the text"""
     right: bool
-    """it computes what the model does, with one tile less and one more"""
+    """true if the result agrees with the model, also with one tile less and one more"""
     seconds: float
     tried: int
 
@@ -248,7 +249,7 @@ def read_mutants() -> Iterator[Mutant]:
 
 
 def compiled(mutant: Mutant, folder: Path) -> Path | None:
-    """Write the PTX of a mutant; None if its text is not there, or does not compile."""
+    """Write the PTX of a mutant; return None if its text does not occur, or does not compile."""
     source = FOLDER / f"{KERNELS[mutant.kernel].file}.cu"
     text = source.read_text(encoding="utf-8")
     start = text.index(f" {KERNELS[mutant.kernel].entry}(") if KERNELS[mutant.kernel].file == "flags" else 0
@@ -273,7 +274,7 @@ def compiled(mutant: Mutant, folder: Path) -> Path | None:
 
 
 def launched(file: Path, kernel: Kernel, tiles: int) -> tuple[Report | None, bool]:
-    """Launch a kernel of a file; returns its report, and whether it computed what the model does."""
+    """Launch a kernel of a file; return its report, and whether it computed what the model does."""
     reports: list[Report] = []
     launch = kernel.launch(tiles)
     observers.append(reports.append)
@@ -290,7 +291,7 @@ def launched(file: Path, kernel: Kernel, tiles: int) -> tuple[Report | None, boo
 
 
 def judged(mutant: Mutant, folder: Path, seconds: float) -> Judged | None:
-    """Search for cures of a mutant, and judge the first one; None if nothing is wrong with it."""
+    """Search for fixes of a mutant, and judge the first one; return None if nothing is wrong with the mutant."""
     kernel, file = KERNELS[mutant.kernel], compiled(mutant, folder)
     if file is None:
         raise ValueError(f"{mutant.name}: does not compile, or is not there")
@@ -313,7 +314,7 @@ def judged(mutant: Mutant, folder: Path, seconds: float) -> Judged | None:
 
 
 def run_mutants(seconds: float, only: str = "") -> list[Judged]:
-    """Search for cures of all mutants, or of those whose name contains a text, and print each."""
+    """Search for fixes of all mutants, or of those whose name contains a text, and print each result."""
     results: list[Judged] = []
     with tempfile.TemporaryDirectory() as name:
         for mutant in read_mutants():
@@ -339,7 +340,7 @@ def print_result(result: Judged) -> None:
 
 
 def print_sum(results: list[Judged]) -> int:
-    """Print the sum of the results; return the number of goals that they miss."""
+    """Print the summary of the results; return the number of goals that they miss."""
     cured = [r for r in results if r.cure is not None]
     right, verified = sum(r.right for r in cured), sum(r.verified for r in cured)
     median = statistics.median(r.seconds for r in results) if results else 0.0

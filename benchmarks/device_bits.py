@@ -1,12 +1,12 @@
-"""Compares the bits of matrix instructions, small floats and tensor copies with a GPU's.
+"""Compare the bits of matrix instructions, small floats and tensor copies with those of a GPU.
 
     python benchmarks/device_bits.py record FILE.npz [--tiles N] [--maps N] [--values N] [--only TEXT] [--but TEXT]
     python benchmarks/device_bits.py compare FILE.npz [--blocks N] [--only TEXT] [--but TEXT]
 
-The kernels are those of `device_cases.py` and `device_maps.py`.  `record` runs them on a GPU: it needs a driver for an
-sm_90a, NumPy, and nothing else that wsemu needs, as the driver compiles PTX.  A file holds a checksum of each block of
-tiles, and of the memory behind each tensor copy.  `compare` runs the same kernels on the emulator, anywhere, and prints
-a table; exit code 1 where a bit differs.  Both use `--workers` processes.
+The kernels are those of `device_cases.py` and `device_maps.py`.  `record` runs them on a GPU.  It needs a driver for an
+sm_90a, which compiles the PTX, and NumPy, but no other requirement of wsemu.  A file has a checksum of each block of
+tiles, and of memory after each tensor copy.  `compare` runs the same kernels on the emulator, on any machine, and
+prints a table; the exit code is 1 if a bit differs.  Both use `--workers` processes.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 BLOCK = 200
 """tiles of a checksum"""
 WIDE = 10_000
-"""for so many tiles of others, a block of a `wgmma` whose columns are 16 to 256 and not 128"""
+"""divisor of the number of blocks for `wgmma` with 16 to 256 columns, except 128"""
 MOST_WORDS = 1 << 24
-"""of results that a launch leaves"""
+"""maximum number of words of results of a launch"""
 UNREAD = 1000
 """tensor copies by maps with parts that are thought not to be read"""
 
 
 def cases(tiles: int, only: str, but: str = "") -> list[Case]:
-    """All of them, as asked for."""
+    """Return all requested cases."""
     found = [*device_cases.multiplications(tiles), *device_cases.groups(tiles), *device_cases.singles(tiles)]
     found += device_cases.other_groups(max(tiles // WIDE * BLOCK, BLOCK))
     left_out = but.split(",") if but else []
@@ -53,13 +53,13 @@ def cases(tiles: int, only: str, but: str = "") -> list[Case]:
 
 
 def batches(case: Case, tiles: int) -> list[tuple[int, int]]:
-    """(first tile, tiles) of each launch."""
+    """Return (first tile, number of tiles) of each launch."""
     step = max(MOST_WORDS // case.words // BLOCK, 1) * BLOCK
     return [(first, min(step, tiles - first)) for first in range(0, tiles, step)]
 
 
 def shared_out(work: Callable[[Any], Any], items: list[Any], workers: int) -> Iterator[Any]:
-    """What `work` makes of each item, in their order, in so many processes."""
+    """Yield the results of `work` for all items, in order, from several processes."""
     if workers == 1:
         yield from map(work, items)
         return
@@ -68,7 +68,7 @@ def shared_out(work: Callable[[Any], Any], items: list[Any], workers: int) -> It
 
 
 def checksums(case: Case, results: Any) -> list[int]:
-    """One of each block of tiles."""
+    """Return the checksum of each block of tiles."""
     words = results.reshape(-1, case.words)
     if case.result == "f64":
         floats = words.view(np.float64)
@@ -80,7 +80,7 @@ def checksums(case: Case, results: Any) -> list[int]:
 
 
 class Gpu:
-    """The driver, and what is in its memory."""
+    """The driver, and the contents of the GPU's memory."""
 
     def __init__(self) -> None:
         self.driver = ctypes.CDLL("libcuda.so.1")
@@ -94,7 +94,7 @@ class Gpu:
             raise OSError(f"CUDA driver error {error}")
 
     def name(self) -> str:
-        """Of the GPU, and the version of the driver."""
+        """The name of the GPU, and the version of the driver."""
         text, version = ctypes.create_string_buffer(100), ctypes.c_int()
         self.done(self.driver.cuDeviceGetName(text, 100, 0))
         self.done(self.driver.cuDriverGetVersion(ctypes.byref(version)))
@@ -114,7 +114,7 @@ class Gpu:
         self.done(self.driver.cuMemcpyDtoH_v2(ctypes.c_void_p(array.ctypes.data), ctypes.c_uint64(from_), size))
 
     def function(self, text: str, name: str) -> Any:
-        """A kernel; OSError where the driver does not take its text."""
+        """Return a kernel; raise OSError if the driver does not accept its text."""
         module, found = ctypes.c_void_p(), ctypes.c_void_p()
         self.done(self.driver.cuModuleLoadData(ctypes.byref(module), text.encode()))
         self.done(self.driver.cuModuleGetFunction(ctypes.byref(found), module, name.encode()))
@@ -132,13 +132,13 @@ class Gpu:
 
 @cache
 def the_gpu() -> tuple[Gpu, int, dict[str, int]]:
-    """Of this process: the driver, room for the results of a launch, and pools of numbers."""
+    """Return this process's GPU: the driver, memory for the results of a launch, and pools of numbers."""
     gpu = Gpu()
     return gpu, gpu.room(4 * (MOST_WORDS + BLOCK * 256 * 128)), {}
 
 
 def recorded(case: Case, values: int) -> tuple[str, list[int], Any]:
-    """What is wrong, the checksums, and the results of so many tiles, on the GPU of this machine."""
+    """Return the error, if any, the checksums, and the results of some tiles on the GPU of this machine."""
     gpu, room, pools = the_gpu()
     for format_ in case.pools:
         if format_ not in pools:
@@ -185,12 +185,12 @@ def record(path: Path, options: argparse.Namespace) -> None:
 
 
 def emulated(case: Case, blocks: int) -> list[int]:
-    """Checksums of the first blocks of tiles; none of what is not modelled."""
+    """Return the checksums of the first blocks of tiles; empty for an instruction that is not modeled."""
     return [sum_ for batch in batches(case, min(case.tiles, blocks * BLOCK)) for sum_ in made(case, *batch)]
 
 
 def made(case: Case, first: int, tiles: int) -> list[int]:
-    """The same of so many tiles, in one launch."""
+    """Return the checksums and results of some tiles, computed in one launch."""
     import wsemu
 
     kernel = wsemu.load_ptx(case.text)["k"]
@@ -205,7 +205,7 @@ def made(case: Case, first: int, tiles: int) -> list[int]:
 
 
 def timed(batch: tuple[Case, int, int]) -> tuple[list[int], float]:
-    """Checksums of a batch of tiles, and the seconds that they took."""
+    """Return the checksums of a batch of tiles, and the seconds that the batch took."""
     started = time.perf_counter()
     return made(*batch), time.perf_counter() - started
 

@@ -1,9 +1,9 @@
-"""Kernels in PTX whose results `device_bits.py` compares with a GPU, and the numbers that they work on.
+"""Kernels in PTX whose results `device_bits.py` compares with a GPU, and the numbers that they use.
 
-Each tile of a kernel takes its operands from stretches of a pool of numbers, at places that follow from the tile's
-number: random bits, numbers near one another that cancel, subnormals, huge ones, zeros of both signs, infinities and
-nans.  A kernel has the parameters (a, b, c, d, first): pools of the three operands, room for the results of a launch,
-and the number of its first tile.
+Each tile of a kernel takes its operands from a pool of numbers, at positions that follow from the tile's number.  The
+numbers are random bits, similar numbers that cancel, subnormals, huge ones, zeros of both signs, infinities and nans.
+A kernel has the parameters (a, b, c, d, first): pools of the three operands, memory for the results of a launch, and
+the number of its first tile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _F64 = (64, 52, 1023)
 
 
 class Case(NamedTuple):
-    """A kernel `k`, and how it is launched."""
+    """A kernel `k`, and its launch."""
 
     name: str
     text: str
@@ -35,7 +35,7 @@ class Case(NamedTuple):
     tiles: int
     per_cta: int
     words: int
-    """of a tile's results"""
+    """number of words of a tile's results"""
     result: str = ""
     """`f64`: nans of every kind count as one"""
 
@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
 @cache
 def pool(format_: str) -> Words:
-    """Numbers of a format, packed into words."""
+    """Return numbers of a format, packed into words."""
     generator = np.random.default_rng(sum(map(ord, format_)))
     wide = generator.integers(0, 1 << 32, POOL, np.uint32)
     if format_ not in FORMATS and format_ != "f64":
@@ -68,7 +68,7 @@ def pool(format_: str) -> Words:
 
 
 def _layout(format_: str) -> tuple[int, int, int]:
-    """(bits, of the mantissa, bias)"""
+    """Return (bits, bits of the mantissa, bias) of a format."""
     if format_ == "f64":
         return _F64
     found = FORMATS[format_]
@@ -101,7 +101,7 @@ def _of_kind(
         return sign | around(1, spread) | low
     if kind == 6:  # of all sizes
         return sign | around(exponents // 2, exponents // 2) | low
-    rare = generator.random(len(raw))  # infinities, or nans, in a few places
+    rare = generator.random(len(raw))  # infinities or nans at a few positions
     special = sign | type_(exponents << mantissa) | np.where(rare < 0.005, low, type_(0))
     return np.where(rare < 0.02, special, sign | around(bias, spread) | low)
 
@@ -119,7 +119,7 @@ mov.u32 %t, %tid.x; and.b32 %l, %t, 31; mov.u32 %i, %ctaid.x; ld.param.u32 %firs
 
 
 def _pointer(number: int, words: int) -> str:
-    """The address, in %p, of where a tile's operand begins in its pool, at a multiple of 16 bytes."""
+    """Emit the address, in %p, of a tile's operand in its pool, a multiple of 16 bytes."""
     return f"""add.u32 %h, %i, %first; mad.lo.u32 %h, %h, 3, {number};
 mul.lo.u32 %h, %h, 2654435761; shr.u32 %g, %h, 15; xor.b32 %h, %h, %g;
 mul.lo.u32 %h, %h, 2246822519; shr.u32 %g, %h, 13; xor.b32 %h, %h, %g;
@@ -136,7 +136,7 @@ def _listed(name: str, count: int) -> str:
 
 
 def _load(number: int, name: str, count: int, bits: int, threads: int = 32) -> str:
-    """Registers of a tile: register r of a thread is element (r, thread) of a stretch."""
+    """Emit loads of a tile's registers: register r of a thread is element (r, thread) of its range."""
     thread = "%l" if threads == 32 else "%t"
     lines = [_pointer(number, count * threads * bits // 32), f"mul.wide.u32 %at, {thread}, {bits // 8};"]
     lines.append("add.u64 %p, %p, %at;")
@@ -161,7 +161,7 @@ def _format_of(type_: str) -> str:
 
 
 def multiplications(tiles: int) -> list[Case]:
-    """Every dense `mma.sync` without a `.kind`; those of integers also with `.satfinite`."""
+    """Return every dense `mma.sync` without a `.kind`; those of integers also with `.satfinite`."""
     dense = [shape for shape in MMA.values() if not (shape.sparse or shape.kind)]
     shapes = [shape for shape in dense if shape.m == 16 or shape.a not in ("f16", "bf16")]
     return [
@@ -196,7 +196,8 @@ _DENSE = [found for found in WGMMA.values() if not found.part.sparse]
 
 
 def groups(tiles: int) -> list[Case]:
-    """Every dense `wgmma` of 8 columns; negated, transposed, without accumulators, and of 128 columns for some."""
+    """Return every dense `wgmma` of 8 columns: plain, negated, transposed, and without accumulators; some also of 128
+    columns."""
     cases = [_group(found, 8, tiles) for found in _DENSE]
     more = [found for found in _DENSE if found.part.a == found.part.b]
     for found in more:
@@ -213,7 +214,7 @@ def groups(tiles: int) -> list[Case]:
 
 
 def other_groups(tiles: int) -> list[Case]:
-    """The same of all other numbers of columns."""
+    """Return dense `wgmma` of all other numbers of columns."""
     return [_group(found, n, tiles) for found in _DENSE for n in _other_columns(found)]
 
 
@@ -253,7 +254,7 @@ def _group(
 
 
 def _into_shared(number: int, bytes_: int, to: int) -> str:
-    """A stretch of a pool into shared memory, 16 bytes per thread in each step."""
+    """Emit a copy of part of a pool into shared memory, 16 bytes per thread in each step."""
     lines = [_pointer(number, bytes_ // 4)]
     for first in range(0, bytes_, 2048):
         here = min(128, (bytes_ - first) // 16)
@@ -270,7 +271,7 @@ def _into_shared(number: int, bytes_: int, to: int) -> str:
 
 
 def singles(tiles: int) -> list[Case]:
-    """Conversions of small floats, arithmetic on pairs, and atomics of half precision: a tile is a warp."""
+    """Return conversions of small floats, arithmetic on pairs, and atomics of half precision; a tile is a warp."""
     cases = [_single(*form, tiles) for form in _CONVERSIONS + _PAIRS]
     return cases + [_atomic(*form, tiles) for form in _ATOMICS]
 
@@ -320,7 +321,7 @@ _ATOMICS: list[tuple[str, str, int, int]] = [
 
 
 def _atomic(instruction: str, format_: str, count: int, bits: int, tiles: int) -> Case:
-    """Four words a thread: of memory after the atomic, then what it returned."""
+    """Emit an atomic; each thread's results are four words: memory after the atomic, then its result."""
     registers = f".reg .b32 %x<4>, %y<4>, %w<8>; .reg .b{bits} %u<{count}>, %o<{count}>; .reg .b64 %to;"
     size = count * bits // 32 or 1
     lines = [_HEAD.format(registers=registers), "shr.u32 %h, %t, 5; mad.lo.u32 %i, %i, 4, %h;"]

@@ -1,4 +1,5 @@
-"""Random tensor maps for `device_bits.py`: what a copy by each leaves in memory, and the map's bytes."""
+"""Random tensor maps for `device_bits.py`: the contents of memory after a copy by each map, and the bytes of the
+map."""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ _REDUCED = {
 }  # fmt: skip
 _MOST_TILE = 16_384
 _LOADED = [type_ for type_ in TYPE_NAMES if type_ != PACKED]
-"""element types of loads and stores: those that fill whole bytes"""
+"""element types of loads and stores: those whose elements fill whole bytes"""
 
 
 def drawn(seed: int) -> Record:
-    """A copy of a random tile; its image is not known."""
+    """Return a copy of a random tile, without its image."""
     generator = random.Random(seed)
     while True:
         found = _drawn(generator)
@@ -76,7 +77,7 @@ def _extent(generator: random.Random, rank: int, n: int) -> int:
 def _strides(
     generator: random.Random, extents: tuple[int, ...], size: int, interleave: int, *, apart: bool
 ) -> tuple[int, ...]:  # fmt: skip
-    """Of dimension 1 on: those of stores keep rows apart, those of loads need not."""
+    """Return the strides from dimension 1 on: those of stores keep rows separate, those of loads need not."""
     unit = 32 if interleave == 2 else UNIT
     strides, span = [], extents[0] * (UNIT * interleave or size)
     for extent in extents[1:]:
@@ -111,7 +112,7 @@ def _coordinates(generator: random.Random, fields: MapFields, mode: int) -> tupl
 
 
 def _memory(record: Record) -> tuple[Any, Any]:
-    """Global memory before, and what becomes shared memory, or was it before."""
+    """Return global memory before the copy, and shared memory before or after it."""
     size = -(-record.size // 128) * 128
     before = np.zeros(size, np.uint8) if record.mode == LOAD else np.array(pattern(SHARED, START)[:size])
     return np.array(pattern(GLOBAL)), before
@@ -129,7 +130,7 @@ class Copies:
         return fields._replace(address=fields.address + self.held)
 
     def made(self, drawn_: Record, map_: Any) -> int:
-        """The checksum of the memory behind a copy."""
+        """Return the checksum of memory after a copy."""
         rank = len(drawn_.coordinates)
         if (rank, drawn_.mode) not in self.functions:
             text, name = kernels.text(rank, drawn_.mode)
@@ -147,7 +148,7 @@ class Copies:
 
 
 def record(gpu: Gpu, count: int) -> Any:
-    """Checksums of the memory behind each copy on a GPU."""
+    """Return the checksums of memory after each copy on a GPU."""
     started, copies = time.perf_counter(), Copies(gpu)
     found, other = [], 0
     for seed in range(count):
@@ -161,8 +162,8 @@ def record(gpu: Gpu, count: int) -> Any:
 
 
 def unread(gpu: Gpu, sums: Any) -> None:
-    """What of a map a GPU does not look at: prints how many copies leave other bytes by maps whose words 16 and 18 are
-    those of other maps, as `tensormap.replace` leaves them, and by maps with the bit of TF32 and another type."""
+    """Find the parts of a map that a GPU ignores.  Print how many copies leave other bytes with maps whose words 16 and
+    18 are from other maps, as after `tensormap.replace`, and with maps that have the bit of TF32 and another type."""
     copies = Copies(gpu)
     for what in ("words 16 and 18 of another map", "the bit of TF32 with another type"):
         differ = []
@@ -186,7 +187,7 @@ def unread(gpu: Gpu, sums: Any) -> None:
 
 
 def encoded(gpu: Gpu, fields: MapFields) -> Any:
-    """The map that the driver makes, at a multiple of 64."""
+    """Return the map that the driver encodes, at a multiple of 64."""
     raw = (ctypes.c_uint8 * 192)()
     start = -ctypes.addressof(raw) % 64
     map_ = (ctypes.c_uint8 * 128).from_buffer(raw, start)
@@ -207,7 +208,7 @@ def encoded(gpu: Gpu, fields: MapFields) -> Any:
 
 
 def compare(theirs: Any) -> int:
-    """Make the same copies on the emulator; how many leave other bytes."""
+    """Perform the same copies on the emulator; return the number of copies that leave other bytes."""
     started, differ = time.perf_counter(), []
     for seed, checksum in enumerate(theirs):
         drawn_ = drawn(seed)

@@ -1,7 +1,8 @@
-"""Fetches from textures on a GPU and here, word by word: `python -m benchmarks.device_textures [--cases N] [--seed N]`.
+"""Compare fetches from textures on a GPU and on the emulator, word by word: `python -m benchmarks.device_textures
+[--cases N] [--seed N]`.
 
-Each case draws a texture (1-D, 2-D, 3-D, layers; type, filter, mode of addresses, normalized or not) and 4,096 places
-in and around it.  Prints the cases that differ, and a table by shape and filter.
+Each case selects a random texture (1-D, 2-D, 3-D, layers; type, filter, address mode, normalized or not) and 4,096
+positions in and around it.  Prints the cases that differ, and a table by shape and filter.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ ld.param.u64 %rd3, [out]; add.u64 %rd3, %rd3, %rd8; st.global.v4.b32 [%rd3], {%r
 
 
 class Case(NamedTuple):
-    """A texture, and where it is fetched from."""
+    """A texture, and the positions from which it is fetched."""
 
     shape: str
     texels: npt.NDArray[Any]
@@ -49,7 +50,7 @@ class Case(NamedTuple):
     mode: str
     normalized: bool
     places: list[npt.NDArray[np.float32]]
-    """x, y and z of each; of layers z is the layer"""
+    """x, y and z of each fetch; for layered textures z is the layer"""
 
     @property
     def text(self) -> str:
@@ -57,7 +58,7 @@ class Case(NamedTuple):
 
 
 def drawn(seed: int) -> Case:
-    """A case, the same for a seed."""
+    """Return the case of a seed."""
     rng = np.random.default_rng(seed)
     shape = str(rng.choice([*_COORDINATES]))
     dimensions, layered = int(shape[-2]), shape[0] == "a"
@@ -84,7 +85,7 @@ def _texels(rng: np.random.Generator, type_: str, whole: list[int]) -> npt.NDArr
 
 
 def here(case: Case) -> npt.NDArray[np.uint32]:
-    """The words of each fetch, from the emulator."""
+    """Return the words of each fetch, from the emulator."""
     out = np.zeros((_FETCHES, 4), np.uint32)
     how: dict[str, Any] = {} if case.texels.dtype.kind == "f" else {"read": "normalized"}
     layered = case.shape[0] == "a"
@@ -148,7 +149,7 @@ _HOST, _OF_ARRAY = 1, 3
 
 
 def there(gpu: Gpu, case: Case) -> npt.NDArray[np.uint32]:
-    """The words of each fetch, from the GPU."""
+    """Return the words of each fetch, from the GPU."""
     out = np.zeros((_FETCHES, 4), np.uint32)
     rooms = [gpu.room(array.nbytes) for array in (*case.places, out)]
     for room, array in zip(rooms, case.places, strict=False):
@@ -180,7 +181,7 @@ def _texture(gpu: Gpu, case: Case) -> int:
 
 
 def _array(gpu: Gpu, case: Case) -> int:
-    """Texels in an array of the driver."""
+    """Return texels in an array of the driver."""
     sizes = case.texels.shape[::-1]
     layered = case.shape[0] == "a"
     extents = [sizes[0], 0, sizes[1]] if case.shape == "a1d" else [*sizes, 0, 0][:3]
@@ -197,7 +198,7 @@ def _array(gpu: Gpu, case: Case) -> int:
 
 
 def main() -> None:
-    """Compare the cases that are asked for."""
+    """Compare the requested cases."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)

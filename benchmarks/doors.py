@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.properties.door_programs import Compared, compare_doors, door_program
 
 CHUNK = 5
-"""programs that a worker takes at a time"""
+"""number of programs that a worker processes at a time"""
 SHOWN = 20
 """disagreements that are printed in full"""
 

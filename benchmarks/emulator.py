@@ -1,10 +1,10 @@
-"""Speed of the emulator, in one run on one core, without and with its checks: beside a plain Numba loop and, by
-`peers.py`, beside other tools on the same kernels.
+"""Measure the speed of the emulator with and without checks, compared with a plain Numba loop and, by `peers.py`, with
+other tools on the same kernels.  All measurements are in one run on one core.
 
     python benchmarks/emulator.py
 
-Times are the best of several; `engine` is the time inside the VM, `launch` the whole call of `wsemu.check`, both per
-memory access of a thread.  Ratios hold within this run only.
+Times are the best of several.  `engine` is the time inside the VM, `launch` that of the whole call of `wsemu.check`,
+both per memory access of a thread.  Ratios are valid only within one run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ A = np.float32(2.5)
 
 
 def best(run: Callable[[], Any], repeats: int = 5) -> float:
-    """Seconds of the fastest of some runs."""
+    """Return the seconds of the fastest of some runs."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -46,7 +46,7 @@ def best(run: Callable[[], Any], repeats: int = 5) -> float:
 
 
 class Engine:
-    """Measures what is spent inside the VM while something runs, and what shadow memory it takes."""
+    """Measures the time inside the VM while something runs, and the size of its shadow memory."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -79,7 +79,7 @@ class Measured(NamedTuple):
 def measure(
     kernel: Any, grid: int, block: int, args: tuple[Any, ...], repeats: int, checkers: tuple[str, ...] | None = ()
 ) -> Measured:
-    """Without checks, unless `checkers` has some: None stands for all."""
+    """Measure a launch, by default without checks; `checkers` selects some, and None all of them."""
     engine, launch = [], []
     report = wsemu.check(kernel, grid, block, args, workers=1, checkers=checkers)
     for _ in range(repeats):
@@ -145,7 +145,7 @@ def tables() -> None:
 
 
 def against_loop() -> None:
-    """The same SAXPY as a Numba CPU loop on one core."""
+    """Measure the same SAXPY as a Numba CPU loop on one core."""
     from numba import njit
 
     @njit
@@ -166,7 +166,7 @@ def against_loop() -> None:
 
 
 def small() -> None:
-    """A 64-thread kernel of 8 steps: first from source, then compiled before."""
+    """Measure a 64-thread kernel of 8 steps: first from source, then compiled earlier."""
     x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
     kernel = kernels.exchange
     function = kernel.py_func
@@ -189,7 +189,8 @@ wsemu.check(kernels.exchange, 1, 64, (x, y))
 
 
 def process() -> None:
-    """From process start to the first result, with the VM cached; and from nothing, with it compiled."""
+    """Measure the time from process start to the first result, once with the VM cached, and once with the VM
+    compiled."""
     command = [sys.executable, "-c", FIRST, str(Path(__file__).parent)]
 
     def started(**extra: str) -> float:
@@ -220,13 +221,13 @@ print(peak(), peak() - before)
 
 
 def memory() -> None:
-    """Of processes of their own, and of shadow memory by its own account."""
+    """Measure the memory of separate processes, and the size of shadow memory that the emulator reports."""
     if not Path("/proc/self/status").exists():
         print("peak memory: not measured on this system")
         return
 
     def kilobytes(checkers: str, n: int) -> tuple[int, int]:
-        """Peak of a process, and by how much the launch raised it."""
+        """Return the peak memory of a process, and the increase due to the launch."""
         command = [sys.executable, "-c", MEMORY, str(Path(__file__).parent), checkers, str(n)]
         peak, growth = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         return int(peak), int(growth)

@@ -1,10 +1,10 @@
-"""`wsemu fuzz` killed at random points and resumed, against an undisturbed run: the result sets must be the same.
+"""Kill `wsemu fuzz` at random points and resume it: the result set must equal that of an undisturbed run.
 
     python benchmarks/fuzz_kills.py [KILLS] [SEED]
 
-Two campaigns, one of transfers that all pass and one with failures that shrink.  A kill is SIGKILL, to the command
-alone or to it and one of its processes, a random time after a random number of new batches.  Exit code 0 if
-every result set was the same.  Linux.
+There are two campaigns: one with transfers that all pass, and one with failures that shrink.  A kill is a SIGKILL, to
+the command alone or also to one of its processes, at a random time after a random number of new batches.  The exit code
+is 0 if every result set was equal.  The benchmark requires Linux.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def test_rarely_fails(x, y):
     assert not (x % 89 == 2 and len(y) > 3), "x and a longer y"
 """
 CAMPAIGNS = {"test_transfers": (2000, 20), "test_rarely_fails": (4000, 50)}
-"""test -> examples, batch"""
+"""test -> number of examples, batch size"""
 
 
 def command(test: str, results: str, jobs: int) -> list[str]:
@@ -46,7 +46,7 @@ def command(test: str, results: str, jobs: int) -> list[str]:
 
 
 def rows(file: Path) -> list[Any]:
-    """The result set; empty where there is none yet."""
+    """Return the result set; empty if there is none yet."""
     if not file.is_file():
         return []
     with sqlite3.connect(file) as database:
@@ -57,13 +57,13 @@ def rows(file: Path) -> list[Any]:
 
 
 def children(process: int) -> list[int]:
-    """The processes that a process started (Linux)."""
+    """Return the processes that a process started (Linux)."""
     listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], check=False, capture_output=True, text=True)
     return [int(word) for word in listed.stdout.split()]
 
 
 def disturbed(folder: Path, test: str, kills: int, dice: random.Random) -> list[int]:
-    """Kill a campaign and resume it, then let it end; returns the batches known after each kill."""
+    """Kill and resume a campaign, then let it end; return the known batches after each kill."""
     file, known = folder / "killed.sqlite", [0]
     examples, batch = CAMPAIGNS[test]
     most = 2 * examples // batch // (kills + 1)

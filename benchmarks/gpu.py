@@ -1,13 +1,13 @@
-"""The patterns on a GPU, side by side with what they are compared with.
+"""Measure the patterns on a GPU, and compare them with other kernels and tools.
 
     python benchmarks/gpu.py [speed] [sweeps] [counters] [sanitizer]
 
-speed       SAXPY and SGEMV in all versions, beside a copy from device to device
+speed       SAXPY and SGEMV in all versions, compared with a device-to-device copy
 sweeps      SAXPY over compute intensity and DMA warps, as in figures 8 and 9 of the paper
-counters    wavefronts and sectors: the emulator's beside what Nsight Compute (`ncu`) measures
-sanitizer   30 programs under `compute-sanitizer`'s racecheck and synccheck, and under wsemu
+counters    wavefronts and sectors: the emulator's numbers compared with measurements by Nsight Compute (`ncu`)
+sanitizer   30 programs under racecheck and synccheck of `compute-sanitizer`, and under wsemu
 
-Needs a GPU and Numba-CUDA (`pip install 'wsemu[gpu]'`), and no network.  Results go to benchmarks/results.
+It needs a GPU and Numba-CUDA (`pip install 'wsemu[gpu]'`), but no network.  Results go to benchmarks/results.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 LAUNCHES, REPEATS = 20, 11
-"""of a kernel in a graph; of the graph"""
+"""number of launches of a kernel in a graph; number of launches of the graph"""
 WARM = 30.0
 """milliseconds that a kernel has run at least before the launches that count: the clock of an idle GPU is low"""
 CTAS = 264
 """two for each multiprocessor of an H200"""
 TILES = 2048
-"""that a CTA works through"""
+"""number of tiles of a CTA"""
 
 
 @functools.cache
 def example(name: str, **constants: Any) -> ModuleType:
-    """A copy of an example's module, with other constants in its source."""
+    """Return a copy of an example's module, with other constants in its source."""
     path = ROOT / "examples" / f"{name}.py"
     text = path.read_text()
     for constant, value in constants.items():
@@ -74,7 +74,8 @@ def example(name: str, **constants: Any) -> ModuleType:
 
 
 def milliseconds(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...], launches: int = LAUNCHES) -> float:
-    """The median time of a launch, as one of a CUDA graph of `launches`: what Python takes to launch does not count."""
+    """Return the median time of a launch in a CUDA graph of `launches`, so that the time that Python takes to launch
+    does not count."""
     from cuda.bindings import driver
 
     device = numba_cuda.numba_cuda()
@@ -103,13 +104,13 @@ def milliseconds(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...],
 
 
 def done(result: tuple[Any, ...]) -> Any:
-    """What a call of the driver returned."""
+    """Return the result of a driver call."""
     assert int(result[0]) == 0, result[0]
     return result[1] if len(result) > 1 else None
 
 
 def copy_rate() -> float:
-    """GB/s of a device-to-device copy, bytes read plus written."""
+    """Return the GB/s of a device-to-device copy, counting bytes read and written."""
     device = numba_cuda.numba_cuda()
     a, b = (device.device_array(1 << 28, np.float64) for _ in range(2))
     times = []
@@ -124,14 +125,14 @@ def copy_rate() -> float:
 
 
 def random_floats(n: int) -> Any:
-    """n floats on the device, a million different ones: neither zeros nor what lies there."""
+    """Return n floats on the device, with a million different values."""
     return numba_cuda.numba_cuda().to_device(
         np.resize(np.random.default_rng(1).standard_normal(1 << 20, np.float32), n)
     )
 
 
 def saxpy_rates(intensity: int = 0, wanted: tuple[str, ...] = (), **constants: Any) -> dict[str, float]:
-    """GB/s of the kernels of examples/saxpy.py, or those that are wanted: 12 bytes an element."""
+    """Return the GB/s of the kernels of examples/saxpy.py, or of the selected ones: 12 bytes per element."""
     module = example("saxpy", **constants)
     n = CTAS * TILES * module.TILE
     x, y = random_floats(n), random_floats(n)
@@ -147,11 +148,11 @@ SHAPES: dict[str, dict[str, int]] = {
     "128": {"COMPUTE_THREADS": 128, "TILE": 64, "STAGES": 5},
     "32": {"COMPUTE_THREADS": 32, "STAGES": 8, "RING_TILE": 32},
 }
-"""rows of a CTA -> constants of examples/sgemv.py: with fewer rows there are more CTAs"""
+"""number of rows of a CTA -> constants of examples/sgemv.py: with fewer rows there are more CTAs"""
 
 
 def sgemv_rates(sizes: tuple[int, ...], **constants: int) -> dict[str, dict[str, float]]:
-    """n -> GB/s of the versions of examples/sgemv.py: 4 bytes an element of the matrix."""
+    """Return n -> GB/s of the versions of examples/sgemv.py: 4 bytes per element of the matrix."""
     module = example("sgemv", **constants)
     found = {}
     for n in sizes:
@@ -171,10 +172,10 @@ def speed() -> dict[str, Any]:
 
 
 def sweeps() -> dict[str, Any]:
-    """Figures 8 and 9 of the paper: SAXPY over compute intensity, and over the number of DMA warps."""
+    """Measure figures 8 and 9 of the paper: SAXPY over compute intensity, and over the number of DMA warps."""
     intensity = {str(n): saxpy_rates(n) for n in (0, 4, 8, 16, 32, 64, 128, 256)}
     warps: dict[str, dict[str, float]] = {"cudadma": {}, "cudadma_double": {}}
-    for threads in (32, 64, 96, 128):  # for x, and as many for y; twice that with two buffers
+    for threads in (32, 64, 96, 128):  # for x, and the same number for y; twice that with two buffers
         for name, rate in saxpy_rates(0, tuple(warps), DMA_THREADS=threads).items():
             sets = 4 if name == "cudadma_double" else 2
             warps[name][str(sets * threads // 32)] = rate
@@ -193,7 +194,7 @@ METRICS = {
 
 @functools.cache
 def probe(kind: str, width: int) -> Any:
-    """A kernel of one warp that makes one access of `width` bytes at offsets that it is given."""
+    """Return a kernel of one warp that performs one access of `width` bytes at given offsets."""
     is_shared = kind.startswith("shared")
 
     @cuda.jit
@@ -201,7 +202,7 @@ def probe(kind: str, width: int) -> Any:
         tile = cuda.shared.array(4096, np.uint32, 16)
         lane = cuda.threadIdx.x
         offset = offsets[lane]
-        if is_shared:  # what nobody reads the compiler would leave out
+        if is_shared:  # otherwise the compiler would remove unused loads
             for word in range(lane, 4096, 32):
                 tile[word] = word
             cuda.syncwarp()
@@ -220,7 +221,7 @@ def probe(kind: str, width: int) -> Any:
 
 
 def probes(count: int) -> Iterator[tuple[str, Any, Any, tuple[Any, ...]]]:
-    """(name, kernel, launch, arguments) of random access patterns: strides, permutations, broadcasts, gaps."""
+    """Yield (name, kernel, launch, arguments) of random access patterns: strides, permutations, broadcasts, gaps."""
     random = np.random.default_rng(1)
     kinds = ("shared load", "shared store", "global load", "global store")
     for n in range(count):
@@ -235,7 +236,7 @@ def probes(count: int) -> Iterator[tuple[str, Any, Any, tuple[Any, ...]]]:
 
 
 def counted() -> list[tuple[str, Any, Any, tuple[Any, ...]]]:
-    """What is launched under Nsight Compute: the kernels of all examples, and 100 access patterns."""
+    """Return the launches to run under Nsight Compute: the kernels of all examples, and 100 access patterns."""
     found = []
     for path in sorted((ROOT / "examples").glob("*.py")):
         for e in launches_of(path, SMALL.get(path.stem, [])):
@@ -249,7 +250,7 @@ SMALL = {"sgemv": ["512", "all"]}
 
 
 def launches_of(path: Path, arguments: list[str]) -> list[Any]:
-    """One launch of each kernel of a program, emulated."""
+    """Return one launch of each kernel of a program, emulated."""
     recorder = Recorder()
     around.append(recorder)
     kept, sys.argv = sys.argv, [str(path), *arguments]
@@ -263,7 +264,7 @@ def launches_of(path: Path, arguments: list[str]) -> list[Any]:
 
 
 def launch_counted() -> None:
-    """What Nsight Compute runs."""
+    """Run the launches for Nsight Compute."""
     for _, kernel, configuration, arguments in counted() * COUNTED:
         numba_cuda.launch(
             kernel, configuration.grid, configuration.block, copy_arguments(arguments),
@@ -272,7 +273,7 @@ def launch_counted() -> None:
 
 
 def counters() -> dict[str, Any]:
-    """What the emulator predicts beside what the hardware counted."""
+    """Compare the emulator's predictions with the hardware counters."""
     command = ["ncu", "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS.values())]
     own = [sys.executable, str(Path(__file__)), "--launch-counted"]
     said = subprocess.run([*command, *own], capture_output=True, text=True, check=False, timeout=500)
@@ -322,7 +323,7 @@ TOOLS = ("racecheck", "synccheck")
 
 
 def run_program(path: str) -> None:
-    """What NVIDIA's checkers run: a program whose launches go to the GPU, unchecked."""
+    """Run a program whose launches go to the GPU, unchecked, for NVIDIA's checkers."""
 
     def on_gpu(kernel: Any, c: Any, arguments: Any, run: Any) -> Any:
         numba_cuda.launch(kernel, c.grid, c.block, tuple(arguments), dynamic_shared=c.dynamic_shared)
@@ -338,7 +339,7 @@ def run_program(path: str) -> None:
 
 
 def sanitized(path: Path, tool: str) -> tuple[str, float]:
-    """What a tool of compute-sanitizer says of a program, in a few words, and the seconds it took."""
+    """Return the result of a tool of compute-sanitizer for a program, in a few words, and the seconds that it took."""
     own = [sys.executable, str(Path(__file__)), "--program", str(path)]
     started = time.perf_counter()
     child = subprocess.Popen(
@@ -360,7 +361,7 @@ def sanitized(path: Path, tool: str) -> tuple[str, float]:
 
 
 def sanitizer() -> dict[str, Any]:
-    """30 programs: what they are, what wsemu says, what racecheck and synccheck say."""
+    """Print for 30 programs the mistake, and the results of wsemu, racecheck and synccheck."""
     paths = [(ROOT / "tests" / "pass" / f"{name}.py", True) for name in CORRECT]
     paths += [(ROOT / "tests" / "fail" / f"{name}.py", False) for name in BROKEN]
     jobs = [(path, tool) for path, _ in paths for tool in TOOLS if path.is_file()]
@@ -382,7 +383,7 @@ def sanitizer() -> dict[str, Any]:
 
 
 def about() -> dict[str, str]:
-    """Date, card and versions."""
+    """Return date, card and versions."""
     import numba
 
     import wsemu

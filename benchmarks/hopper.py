@@ -1,7 +1,7 @@
-"""How long it takes to check the examples for Hopper: `python benchmarks/hopper.py`, on one core.
+"""Measure how long it takes to check the examples for Hopper: `python benchmarks/hopper.py`, on one core.
 
-Prints, for a product of 512 x 512 x 512 and for attention of 4 heads x 512 x 64, the seconds of processor time that the
-first check of a process takes and the least of those after it, with reading the PTX and without.
+Prints the seconds of processor time for a product of 512 x 512 x 512 and for attention of 4 heads x 512 x 64: those of
+the first check of a process, and the minimum of later checks, with reading the PTX and without.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def halves(*shape: int) -> Any:
 
 
 def product(n: int = 512) -> tuple[Any, ...]:
-    """A launch: grid, arguments, bytes of shared memory."""
+    """Return a launch: grid, arguments, bytes of shared memory."""
     maps = [wsemu.TensorMap(halves(n, n), [128, 64], swizzle="128B") for _ in range(2)]
     maps.append(wsemu.TensorMap(np.zeros((n, n), np.float16), [64, 64], swizzle="128B"))
     return (n // 128, n // 128), (*maps, np.int32(n)), 4 * 2 * 128 * 64 * 2 + 128 * 128 * 2 + 64
@@ -40,7 +40,7 @@ def attention(heads: int = 4, length: int = 512) -> tuple[Any, ...]:
 
 
 def seconds(name: str, launch: Callable[[], tuple[Any, ...]]) -> tuple[float, float]:
-    """Of processor time: to read and compile the PTX and check the launch, and to check it alone."""
+    """Return the processor time to read and compile the PTX and check the launch, and the time to check it alone."""
     grid, arguments, shared = launch()
     start = time.process_time()
     kernel = wsemu.load_ptx(HOPPER / f"{name}.sm_90a.ptx")[name]

@@ -1,12 +1,12 @@
-"""Coverage-guided fuzzing of launch files and of `--arg`, with every file watched that is opened: does each input end
-with a value or a message, and does none reach a file outside of its folder?  (`coverage_fuzz.py` looks for crashes.)
+"""Fuzz launch files and `--arg`, guided by coverage, and watch every file that is opened.  Each input must end with a
+value or a message, and none may reach a file outside of its folder.  (`coverage_fuzz.py` looks for crashes.)
 
     pip install atheris
     python benchmarks/hostile_fuzz.py launch|argument [CORPUS] [-runs=N] [-max_total_time=SECONDS] [...]
 
-The seeds are those of tests/data/hostile; what libFuzzer finds goes to CORPUS.  An exception that is no UsageError or
-KernelError, a file that is opened outside of the folder and one that is written end the run, with the input that did
-it.  `tests/unit/test_hostile_data.py` runs the two targets on the seeds and on a few changes of them, without atheris.
+The seeds are those of tests/data/hostile; inputs that libFuzzer finds go to CORPUS.  Three events end the run, with the
+input that caused them: an exception other than UsageError or KernelError, a file opened outside of the folder, and a
+written file.  `tests/unit/test_hostile_data.py` runs the two targets without atheris, on the seeds and a few variants.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MODULES = (
 
 
 def main(words: list[str]) -> None:
-    """Fuzz a target until libFuzzer ends; it has the words after the target's name."""
+    """Fuzz a target until libFuzzer ends; libFuzzer gets the words after the target's name."""
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=list(MODULES)):
         from tests import hostile_targets

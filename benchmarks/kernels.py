@@ -1,7 +1,7 @@
-"""Kernels that the benchmarks run on several machines: the emulator, Numba's CUDA simulator; `peers/*.cl` has them in
-OpenCL.
+"""Kernels that the benchmarks run on several machines: the emulator and Numba's CUDA simulator; `peers/*.cl` has them
+in OpenCL.
 
-The machine is whatever `cuda` is: WSEMU_BENCHMARK=numba takes Numba's.
+The machine depends on the `cuda` module: WSEMU_BENCHMARK=numba selects Numba's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ else:
 
 @cuda.jit
 def empty(a, x, y, n):  # type: ignore[no-untyped-def]
-    """What a launch costs by itself."""
+    """Do nothing, to measure the cost of a launch."""
 
 
 @cuda.jit
@@ -32,7 +32,8 @@ def saxpy(a, x, y, n):  # type: ignore[no-untyped-def]
 
 @cuda.jit
 def saxpy_vectors(a, x, y, n):  # type: ignore[no-untyped-def]
-    """The same over n groups of four elements, each one access; on wsemu alone: Numba has no name for these."""
+    """Compute SAXPY over n groups of four elements, one access each.  This kernel runs only on wsemu, because Numba has
+    no vector accesses."""
     i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
     step = cuda.gridDim.x * cuda.blockDim.x
     while i < n:
@@ -44,7 +45,7 @@ def saxpy_vectors(a, x, y, n):  # type: ignore[no-untyped-def]
 
 @cuda.jit
 def sgemv(a, x, y, n):  # type: ignore[no-untyped-def]
-    """y = A x, A column-major: 128 rows a CTA, 32 columns staged in shared memory at a time."""
+    """Compute y = A x for a column-major A: 128 rows per CTA, 32 columns at a time in shared memory."""
     tile = cuda.shared.array((32, 128), float32)
     part = cuda.shared.array(32, float32)
     thread = cuda.threadIdx.x
@@ -64,9 +65,10 @@ def sgemv(a, x, y, n):  # type: ignore[no-untyped-def]
 
 @cuda.jit
 def staged(a, x, y, n):  # type: ignore[no-untyped-def]
-    """The product of `sgemv` by two roles: 128 threads fill a stage of 8 columns while 128 others use the one before.
+    """Compute the product of `sgemv` by two roles: 128 threads fill a stage of 8 columns while 128 others use the
+    previous one.
 
-    Both roles meet at the barrier of the whole CTA, since not every machine here has named barriers.
+    Both roles synchronize on the barrier of the whole CTA, since not every machine here has named barriers.
     """
     tile = cuda.shared.array((2, 8, 128), float32)
     part = cuda.shared.array((2, 8), float32)
@@ -92,7 +94,7 @@ def staged(a, x, y, n):  # type: ignore[no-untyped-def]
 
 @cuda.jit
 def exchange(x, y):  # type: ignore[no-untyped-def]
-    """64 threads pass values through shared memory in 8 steps."""
+    """Pass values of 64 threads through shared memory in 8 steps."""
     tile = cuda.shared.array(64, float32)
     thread = cuda.threadIdx.x
     value = x[thread]

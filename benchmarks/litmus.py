@@ -1,10 +1,11 @@
-"""The litmus tests of memory models, in every strength, scope and placement, by wsemu and by the axioms of PTX.
+"""Run the litmus tests of memory models, in every strength, scope and placement, with wsemu and with the axioms of PTX.
 
     python benchmarks/litmus.py [--workers N] [--shape NAME]...
 
-Each shape of tests/properties/litmus.py is a launch in each of its settings. The table has by shape and fence in how
-many settings the model allows what the shape asks for (wsemu has to fail, or be `incomplete` where more than
-interleavings shows it), and in how many it forbids it (wsemu has to verify). Exit code 1 where wsemu says otherwise.
+Each shape of tests/properties/litmus.py is a launch in each of its settings.  By shape and fence, the table has the
+number of settings in which the model allows the outcome of the shape, and the number in which it forbids the outcome.
+If it is allowed, wsemu has to fail, or be `incomplete` if no interleaving shows it; if it is forbidden, wsemu has to
+verify.  The exit code is 1 if wsemu disagrees.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.properties.strong_programs import verdict
 
 
 def judged(case: tuple[str, Setting]) -> tuple[bool, str]:
-    """Whether the model allows it, and what wsemu says."""
+    """Return whether the model allows it, and the verdict of wsemu."""
     name, setting = case
     return may_fail(SHAPES[name], setting), verdict(asking(SHAPES[name], setting))[0]
 

@@ -1,15 +1,15 @@
-"""Malformed inputs: does every one end with a message and an exit code?
+"""Test that every malformed input ends with a message and an exit code.
 
     python benchmarks/malformed.py [--seed N] [--factor F | --each N] [--kinds KIND ...] [--only KIND:NUMBER]
         [--keep FOLDER]
 
-Makes witness files, configurations, suppressions and programs that are truncated, mutated, of other versions or of
-random syntax (tests/malformed.py, tests/malformed_kernels.py), runs `wsemu` on each, and requires what
-tests/malformed_runs.py says: a documented exit code within a minute, a message, no traceback, no control character, no
-file half-written.
+The benchmark generates witness files, configurations, suppressions and programs that are truncated, mutated, of other
+versions or of random syntax (tests/malformed.py, tests/malformed_kernels.py), and runs `wsemu` on each.  It requires
+the rules of tests/malformed_runs.py: a documented exit code within a minute, a message, no traceback, no control
+character, and no partly written file.
 
 Prints inputs, exit codes and failures by kind.  Each failure is shrunk, and kept in a folder with the command that
-shows it.  Exit code 1 if there is any.
+shows it.  The exit code is 1 if there is one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.malformed import KINDS, Input, Saved, make
 from tests.malformed_runs import Ran, folder, run, samples, warm, wrong
 
 TRIALS = 80
-"""runs to shrink a failure; of the same failures of a kind, the first is shrunk"""
+"""number of runs to shrink a failure; of equal failures of one kind, only the first is shrunk"""
 
 
 class Failure(NamedTuple):
@@ -39,14 +39,15 @@ class Failure(NamedTuple):
 
 
 def tried(given: Input) -> tuple[str, Ran]:
-    """What is wrong with the way an input ends, and what it came to."""
+    """Return what is wrong with the result of an input, and the result."""
     with folder() as place:
         ran = run(given, place)
     return wrong(given, ran), ran
 
 
 def shrunk(given: Input, why: str) -> Input:
-    """The input with lines of its files left out, as long as the same is wrong; one that hangs stays as it is."""
+    """Return the input with lines of its files removed as long as the same is wrong; an input that hangs is
+    unchanged."""
     if "in time" in why:
         return given
     trials = TRIALS
@@ -67,7 +68,7 @@ def shrunk(given: Input, why: str) -> Input:
 
 
 def keep(failure: Failure, place: Path) -> None:
-    """Write a failing input, the command that shows it, and what that said."""
+    """Write a failing input, its command, and the command's output."""
     target = place / f"{failure.kind}-{failure.number}"
     target.mkdir(parents=True, exist_ok=True)
     for name, data in failure.given.files.items():
@@ -107,7 +108,7 @@ def parsed(given: list[str] | None) -> argparse.Namespace:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Run all kinds; returns the exit code."""
+    """Run all kinds; return the exit code."""
     options = parsed(given)
     warm()
     saved, started = samples(), time.monotonic()

@@ -1,18 +1,18 @@
-"""Mutants of the patterns and of the examples: is every broken barrier, count, stride and bound told?
+"""Test whether wsemu detects every broken barrier, count, stride and bound in mutants of the patterns and examples.
 
     python benchmarks/mutants.py [--sample N] [--workers N] [--files patterns/base.py ...] [--list]
 
-Changes one place at a time in `patterns/*.py` and `examples/*.py` (wsemu.repair.mutants says which) and runs each
-mutant: a pattern goes through a fixed list of transfers, pipelines and constructions (transfer_trials.py), an example
+Changes one location at a time in `patterns/*.py` and `examples/*.py` (selected by wsemu.repair.mutants), and runs each
+mutant.  A pattern runs through a fixed list of transfers, pipelines and constructions (transfer_trials.py); an example
 runs as it is, at a small size.  A mutant is killed
 
-    checker    by an error that wsemu finds in a launch, or a launch that is no longer verified
-    result     by a program whose result differs from NumPy's, or by what an object says of itself
-    error      since something is refused, does not compile, or raises
-    cost       since accesses take more or fewer wavefronts or sectors, or the plan of a transfer is another
+    checker    if wsemu finds an error in a launch, or a launch is no longer verified
+    result     if the result of a program differs from NumPy's, or an object describes itself differently
+    error      if something is rejected, does not compile, or raises
+    cost       if accesses take more or fewer wavefronts or sectors, or the plan of a transfer differs
 
 or it survives.  Prints the mutants and kills of each file and kind, and each survivor with the reason why it changes
-nothing (survivors.py).  Exit code 1 if a survivor has no reason, or a reason no survivor.
+nothing (survivors.py).  The exit code is 1 if a survivor has no reason, or a reason has no survivor.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ ROOT = Path(__file__).resolve().parents[1]
 WAYS = ("checker", "result", "error", "cost", "survives")
 INTERNAL = "internal error of wsemu: "
 SECONDS = 60
-"""for a mutant, after which it counts as one that does not end"""
+"""seconds for a mutant, after which it counts as one that does not end"""
 STRICT = settings.Settings(budget=20_000_000, fail_on=frozenset({"dangling-arrive"}))
-"""warp instructions of a launch of an example; and an arrival that is left over is an error"""
+"""settings for a launch of an example: a limit on warp instructions, and arrivals that are left over count as errors"""
 CHUNK, CHUNKS = 4, 50
-"""mutants that a worker takes at a time, and how often before it is replaced"""
+"""number of mutants that a worker processes at a time, and number of such chunks before the worker is replaced"""
 ARGUMENTS = {
     "dgemm": ["128 128 48"],
     "fft": ["32768 2", "16384"],
@@ -63,19 +63,20 @@ ARGUMENTS = {
     "sgemv": ["256 all"],
     "stencil": ["64 32 3"],
 }
-"""small sizes with more than one CTA, tile and stage each; the next ones are run by mutants that survive the first"""
+"""small sizes with more than one CTA, tile and stage each; later ones are run only for mutants that survive the
+first"""
 
 
 class Verdict(NamedTuple):
     mutation: Mutation
     way: str
-    """one of WAYS"""
+    """outcome, one of WAYS"""
     why: str
-    """the code of the finding, the error, what differs"""
+    """finding code, error message, or difference"""
 
 
 class _Told(BaseException):
-    """A launch that is not verified: no need to go on."""
+    """Raised after a launch that is not verified, because the mutant is then detected."""
 
 
 class _Late(BaseException):
@@ -84,7 +85,7 @@ class _Late(BaseException):
 
 # -- running a mutant --------------------------------------------------------------------------------------------------
 class Changed(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
-    """Imports one module of `wsemu.patterns` with a change; its functions' source is the changed one, too."""
+    """Imports one module of `wsemu.patterns` with a change; `inspect` finds the changed source for its functions."""
 
     def __init__(self, mutation: Mutation, file: str) -> None:
         self.name = f"wsemu.patterns.{mutation.file.stem}".removesuffix(".__init__")
@@ -102,7 +103,7 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
 
 @contextlib.contextmanager
 def known_source(mutation: Mutation | None, path: Path, number: int) -> Iterator[str]:
-    """The name of a file that is not there, whose source whoever reads source finds."""
+    """Return a file name that does not exist, but under which the source is found."""
     source = mutation.source() if mutation else path.read_text()
     file = f"{path}#{number}"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
@@ -114,7 +115,7 @@ def known_source(mutation: Mutation | None, path: Path, number: int) -> Iterator
 
 @contextlib.contextmanager
 def patterns_with(mutation: Mutation, number: int) -> Iterator[Any]:
-    """`wsemu.patterns` with a change."""
+    """Return `wsemu.patterns` with a change."""
     ours = {name: module for name, module in sys.modules.items() if name.startswith("wsemu.patterns")}
     with known_source(mutation, mutation.file, number) as file:
         finder = Changed(mutation, file)
@@ -131,7 +132,7 @@ def patterns_with(mutation: Mutation, number: int) -> Iterator[Any]:
 
 
 def pattern_outcome(mutation: Mutation, number: int) -> tuple[str, str]:
-    """How a mutant of a pattern fares."""
+    """Return the outcome of a mutant of a pattern."""
     with patterns_with(mutation, number) as patterns:
         for trial in transfer_trials.trials(mutation.file.name):
             try:
@@ -145,13 +146,13 @@ def pattern_outcome(mutation: Mutation, number: int) -> tuple[str, str]:
 
 
 def learn() -> None:
-    """What every process begins with: the patterns as they stand say what is right."""
+    """Prepare a process: record the results of the unchanged patterns, which count as correct."""
     signal.signal(signal.SIGALRM, _late)
     transfer_trials.learn(importlib.import_module("wsemu.patterns"))
 
 
 def example_outcome(mutation: Mutation, number: int) -> tuple[str, str]:
-    """How an example fares with a change: at each of its sizes, until something is told."""
+    """Return the outcome of an example with a change: run it at each of its sizes until a mutant is detected."""
     for arguments in ARGUMENTS.get(mutation.file.stem, [""]):
         way, why = run_example(mutation.file, arguments, mutation, number)
         if way != "survives":
@@ -160,7 +161,7 @@ def example_outcome(mutation: Mutation, number: int) -> tuple[str, str]:
 
 
 _costs: dict[tuple[Path, str], list[tuple[Any, ...]]] = {}
-"""of every launch of an example without a change: the kernel, its wavefronts and sectors"""
+"""for every launch of an unchanged example: the kernel, its wavefronts and sectors"""
 
 
 def right_costs(path: Path, arguments: str) -> list[tuple[Any, ...]]:
@@ -172,7 +173,7 @@ def right_costs(path: Path, arguments: str) -> list[tuple[Any, ...]]:
 
 
 def run_example(path: Path, arguments: str, mutation: Mutation | None, number: int) -> tuple[str, str]:
-    """How an example fares."""
+    """Run an example, and return its outcome."""
     told: list[str] = []
     costs: list[tuple[Any, ...]] = []
 
@@ -220,7 +221,7 @@ def run_example(path: Path, arguments: str, mutation: Mutation | None, number: i
 
 
 def error_text(error: Exception) -> str:
-    """An error in a line; one that wsemu did not mean is called internal."""
+    """Return an error as one line; an error that wsemu did not intend is called internal."""
     text = str(error).splitlines()
     last = traceback.extract_tb(error.__traceback__)[-1]
     ours = last.filename.startswith((f"{ROOT}/wsemu/", f"{ROOT}/checkers/")) and "/patterns/" not in last.filename
@@ -250,7 +251,7 @@ def judge(numbered: tuple[int, Mutation]) -> Verdict:
 
 # -- survivors ---------------------------------------------------------------------------------------------------------
 def reason(mutation: Mutation) -> tuple[str, str, str] | None:
-    """The first entry of the table that is about a survivor."""
+    """Return the first entry of the table for a survivor."""
     name = f"{mutation.file.parent.name}/{mutation.file.name}"
     for entry in SURVIVORS:
         place, after, _ = entry
@@ -261,7 +262,7 @@ def reason(mutation: Mutation) -> tuple[str, str, str] | None:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a line is as the table has it, where `...` stands for anything."""
+    """Return whether a line matches one of the table, in which `...` matches anything."""
     text = re.sub(r"\s+#.*$", "", text)
     return re.fullmatch(".*".join(map(re.escape, pattern.split("..."))), text) is not None
 
@@ -278,7 +279,7 @@ def mutations_of(path: Path) -> list[Mutation]:
 
 
 def unchanged(paths: Sequence[Path]) -> None:
-    """Everything must hold without a change; this compiles the engine, too."""
+    """Check that everything passes without a change; this also compiles the engine."""
     learn()
     for trial in transfer_trials.trials(""):
         found = trial.run(importlib.import_module("wsemu.patterns"))
@@ -290,7 +291,7 @@ def unchanged(paths: Sequence[Path]) -> None:
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
-    """Mutants and kills, by file and by kind."""
+    """Return mutants and kills, by file and by kind."""
     lines = [f"{'':24} {'mutants':>8} {'killed':>8} {'rate':>7}   {'  '.join(f'{way:>8}' for way in WAYS)}"]
 
     def row(name: str, some: Sequence[Verdict]) -> None:
@@ -314,7 +315,7 @@ def table(verdicts: Sequence[Verdict]) -> str:
 
 
 def explained(verdicts: Sequence[Verdict], whole: Sequence[Path]) -> int:
-    """Print the survivors and why; the number of those without a reason, and of reasons that nothing needs."""
+    """Print the survivors and their reasons; return the number of survivors without a reason and of unused reasons."""
     used, unknown = set(), 0
     for verdict in verdicts:
         if verdict.way == "survives":
@@ -354,7 +355,7 @@ def main() -> int:
     print(f"\n{sum(verdict.way == 'survives' for verdict in verdicts)} survivors")
     wrong = explained(verdicts, paths if options.sample == 1 else ())
     for verdict in verdicts:
-        if verdict.why.startswith(INTERNAL):  # the mutant is told, but not as it should be
+        if verdict.why.startswith(INTERNAL):  # the mutant is detected, but not by the expected check
             print(f"{verdict.mutation}\n    {verdict.why}")
     print(f"\n{len(verdicts):,} mutants in {time.perf_counter() - started:.0f} s with {options.workers} workers")
     return 1 if wrong else 0

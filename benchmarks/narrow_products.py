@@ -186,7 +186,7 @@ def sums_in_tensor_memory(form: Form, some: Operands) -> Any:
     stacks = -(-tiles // STACK)
 
     def stack(part: Any) -> Any:
-        """Return the rows of whole stacks; missing tiles have zeros."""
+        """Return the rows of whole stacks; missing tiles are zero."""
         whole = np.zeros((stacks * STACK, *part.shape[1:]), np.uint32)
         whole[:tiles] = part
         return whole.reshape(stacks, rows, *part.shape[2:])
@@ -234,7 +234,7 @@ def load_model(form: Form) -> Any:
 
 
 def to_tensor(form: Form, bits: Any, type_: str) -> Any:
-    """Return elements as the model takes them."""
+    """Return elements in the form that the model expects."""
     import torch
 
     types = {
@@ -270,7 +270,7 @@ def modelled_sums(form: Form, some: Operands) -> Any:
 
 
 def compare(job: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Compare a chunk of a form; return its number, the equal sums, all sums."""
+    """Compare a chunk of a form; return its number, the number of equal sums, and the number of all sums."""
     import torch
 
     torch.set_num_threads(1)
@@ -296,7 +296,7 @@ def main() -> int:
     jobs = [(number, at // CHUNK, min(CHUNK, chosen.tiles - at)) for number in numbers for at in starts]
     left = dict.fromkeys(numbers, len(starts))
     same, sums = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
-    compare((numbers[0], 0, 1))  # what all processes need is compiled once
+    compare((numbers[0], 0, 1))  # code that all processes need is compiled once
     with multiprocessing.get_context("spawn").Pool(chosen.workers) as pool:
         for number, equal, total in pool.imap_unordered(compare, jobs):
             same[number] += equal

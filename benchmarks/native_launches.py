@@ -1,11 +1,11 @@
-"""Measures what a launch of a program costs beside its check, and how long many equal launches take.
+"""Measure the cost of a program's launch in addition to its check, and the time of many equal launches.
 
     python benchmarks/native_launches.py --launches 10000
 
-A C program on the driver launches one small kernel so often: in the default stream, in a stream of its own, in two
-streams by turns, and in two with an event from each launch to the next, on an array of both.  The overhead is the time
-of the loop in the program, less the seconds that the reports give for the checks.  The last line compares the CPU time
-for two streams with that for one, in the same run.
+A C program on the driver launches one small kernel this number of times: in the default stream, in a stream of its own,
+in two streams alternately, and in two streams with an event from each launch to the next, on an array of both.  The
+overhead is the time of the loop in the program, less the seconds of the checks in the reports.  The last line compares
+the CPU time for two streams with that for one, in the same run.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ WHERE = ("in the default stream", "in a stream", "in two streams", "in two strea
 
 
 def measure(launches: int, where: int) -> tuple[float, float]:
-    """Return the seconds of the loop of launches, and those of their checks; `where` is an index of `WHERE`."""
+    """Return the seconds of the loop of launches, and those of the checks of these launches; `where` is an index of
+    `WHERE`."""
     seconds: list[float] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,13 +1,13 @@
-"""The transfer patterns against what they must do, on as many random transfers as asked for.
+"""Test the transfer patterns on random transfers.
 
     python benchmarks/patterns.py [--examples 20000] [--seed 0] [--reference 20] [--workers N]
 
-Draws transfers of each pattern (`wsemu.strategies`), runs them with `check_transfer`, and prints how many are verified,
-what one costs where its code was compiled before and where it was not, and how many agree with the reference
-interpreter.  Prints the shortest of those that are not verified, or on which the engines disagree, ready for
-`@example(...)`; the exit code is 1 if there is one.
+The benchmark generates transfers of each pattern (`wsemu.strategies`) and runs them with `check_transfer`.  It prints
+how many are verified, the time of one whose code was compiled earlier and of one whose code was not, and how many agree
+with the reference interpreter.  Of the transfers that are not verified, or on which the engines disagree, it prints the
+shortest, ready for `@example(...)`; the exit code is 1 if there is one.
 
-The transfers depend on the seed and their number alone.
+The transfers depend only on the seed and their number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STRATEGIES = {
     "halo": strategies.halo_transfers,
 }
 SHOWN = 5
-"""transfers of each pattern that are printed where something is wrong"""
+"""maximum number of transfers of each pattern that are printed if something is wrong"""
 
 
 class Part(NamedTuple):
@@ -55,9 +55,9 @@ class Result(NamedTuple):
     unchanged: list[float]
     """CPU seconds of each `check_transfer` whose code was there"""
     compiled: list[float]
-    """the same of those that were compiled first"""
+    """seconds of the transfers that had to be compiled first"""
     constants: int
-    """of the latter, those whose pattern is a constant"""
+    """number of those transfers whose pattern is a constant"""
     largest: int
     """bytes of shared memory"""
     wrong: list[str]
@@ -124,7 +124,7 @@ def work(part: Part) -> Result:
 
 
 def figures(seconds: list[float]) -> str:
-    """Median, mean and a high quantile, in milliseconds."""
+    """Return the median, mean and a high quantile, in milliseconds."""
     if not seconds:
         return "none"
     last = sorted(seconds)[int(0.99 * len(seconds))]

@@ -1,15 +1,16 @@
-"""Speed beside other tools that run kernels on the CPU: Oclgrind with and without its checks, Numba's CUDA simulator,
-and PoCL's native code, which checks nothing.
+"""Compare the speed with other tools that run kernels on the CPU: Oclgrind with and without its checks, Numba's CUDA
+simulator, and PoCL's native code, which checks nothing.
 
     python benchmarks/peers.py             launches of milliseconds: Oclgrind, the simulator
-    python benchmarks/peers.py --long      launches that are worth blocks: Oclgrind, PoCL
+    python benchmarks/peers.py --long      launches for which compiled blocks are profitable: Oclgrind, PoCL
 
-Equal kernels (`kernels.py`, examples, `peers/*.cl`), equal shapes and data, one thread of the processor each.  A figure
-is the CPU time of a launch per memory access of a thread, in nanoseconds; the accesses are those of the kernel's text,
-the same for everyone, and wsemu's own count of them is compared.  Of Oclgrind, whose whole process is measured, the
-time of an empty kernel with the same program and buffers is subtracted.  wsemu's figures are the whole call of
-`wsemu.check` of a kernel that was compiled before; under `net` its empty kernel is subtracted too, under `blocks` its
-block was compiled before, elsewhere it has none.  Ratios hold within one run only.
+All tools run equal kernels (`kernels.py`, examples, `peers/*.cl`) with equal shapes and data, on one thread of the
+processor.  A figure is the CPU time of a launch per memory access of a thread, in nanoseconds.  The accesses are those
+in the kernel's text, the same for all tools, and are compared with wsemu's own count.  For Oclgrind, the whole process
+is measured, and the time of an empty kernel with the same program and buffers is subtracted.  wsemu's figures are the
+whole call of `wsemu.check` of a kernel that was compiled earlier.  Under `net`, the time of its empty kernel is
+subtracted as well.  Under `blocks`, its block was compiled earlier; elsewhere it has none.  Ratios are valid only
+within one run.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ OCLGRIND_OPTIONS = {
     "races": ("--data-races",),
     "all": ("--data-races", "--uninitialized", "--max-errors", "1000"),
 }
-"""column -> options; the bounds of memory are checked always, and `--check-api` has nothing to see without host code"""
+"""column -> options.  The bounds of memory are always checked; `--check-api` would have no host code to check"""
 TYPES = {"float32": "float", "float64": "double"}
 A = 2.5
 ONE_THREAD = {"POCL_MAX_PTHREAD_COUNT": "1", "POCL_CPU_MAX_CU_COUNT": "1"}
@@ -66,14 +67,14 @@ class Case(NamedTuple):
     source: str
     """file in `peers` and name of the OpenCL kernel in it"""
     real: str = ""
-    """OpenCL type of an element, where the kernel leaves it open"""
+    """OpenCL type of an element, if the kernel leaves it open"""
     module: str = "kernels"
     sizes: tuple[int, ...] = ()
-    """what OpenCL's kernel takes besides: an array does not tell its shape there"""
+    """sizes that the OpenCL kernel takes as further arguments, because an array has no shape there"""
 
     @property
     def width(self) -> int:
-        """Numbers in an element."""
+        """The number of numbers in an element."""
         return int(self.real[-1]) if self.real[-1:].isdigit() else 1
 
 
@@ -114,7 +115,7 @@ def dgemm(n: int) -> Case:
 
 
 def stencil(n: int) -> Case:
-    """On n x n / 2 x 32 points."""
+    """Return a stencil on n x n / 2 x 32 points."""
     slices, rows = 32, n // 2
     volume, result = np.ones((slices + 8, rows + 8, n + 16), np.float32), np.zeros((slices, rows, n), np.float32)
     grid, block = (n // 32, rows // 16), 512
@@ -125,7 +126,8 @@ def stencil(n: int) -> Case:
 
 
 def long_cases() -> list[Case]:
-    """Each at a size that Oclgrind can bear (250,000 accesses a second), then at one that is worth blocks."""
+    """Return each case twice: at a size that is feasible with Oclgrind (250,000 accesses per second), and at one that
+    is large enough for compiled blocks."""
     return [
         *(product(n, "sgemv", 128) for n in (1024, 4096)),
         *(product(n, "staged", 256) for n in (1024, 4096)),
@@ -136,9 +138,9 @@ def long_cases() -> list[Case]:
 
 
 def simulated() -> dict[str, float]:
-    """Name of a case -> ns per access in Numba's simulator, on sizes that it can bear.
+    """Return for each case the ns per access in Numba's simulator, at sizes that are feasible with it.
 
-    For a process of its own: it needs the simulator's environment.
+    Call this in a separate process, which needs the simulator's environment.
     """
     small = [
         saxpy(1024, "saxpy", np.float32),
@@ -159,7 +161,8 @@ def simulated() -> dict[str, float]:
 
 
 def elsewhere(tool: str, *arguments: str, **environment: str) -> Any:
-    """What this program prints as JSON in a process of its own; None with a line about why where it does not run."""
+    """Return what this program prints as JSON in a separate process; print a line with the reason and return None if it
+    does not run."""
     command = [sys.executable, __file__, "--in", tool, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
     if done.returncode:
@@ -170,13 +173,13 @@ def elsewhere(tool: str, *arguments: str, **environment: str) -> Any:
 
 
 def simulator() -> dict[str, float]:
-    """What `simulated` returns, from here."""
+    """Return the results of `simulated` from a separate process."""
     extra = {"NUMBA_ENABLE_CUDASIM": "1", "WSEMU_BENCHMARK": "numba", "PYTHONWARNINGS": "ignore"}
     return elsewhere("Numba's simulator", **extra) or {}
 
 
 def pocl_device() -> Any:
-    """PoCL's device of this processor, if there is one."""
+    """Return PoCL's device of this processor, or None."""
     import pyopencl as cl
 
     for platform in cl.get_platforms():
@@ -186,7 +189,8 @@ def pocl_device() -> Any:
 
 
 def compiled_by_pocl(case: Case) -> float:
-    """CPU seconds of a launch of native code, compiled before.  For a process of its own, since PoCL brings an LLVM."""
+    """Return the CPU seconds of a launch of native code that was compiled earlier.  Call this in a separate process,
+    since PoCL loads its own LLVM."""
     import pyopencl as cl
 
     context = cl.Context([pocl_device()])
@@ -214,7 +218,7 @@ def compiled_by_pocl(case: Case) -> float:
 
 
 def _range(case: Case) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Work-items in all and in a work-group, by dimension."""
+    """Return the numbers of work-items in total and in a work-group, by dimension."""
     first, *others = case.grid
     return (first * case.block, *others), (case.block, *(1 for _ in others))
 
@@ -223,7 +227,7 @@ class Own(NamedTuple):
     """CPU seconds of a launch on wsemu."""
 
     whole: float
-    """of the call of `wsemu.check`"""
+    """seconds of the whole call of `wsemu.check`"""
     net: float
     """the same less the call for an empty kernel of one CTA with the same arguments"""
     said: str
@@ -232,7 +236,8 @@ class Own(NamedTuple):
 def wsemu_seconds(
     case: Case, checkers: list[str] | None, *, blocks: bool = False, empty: Any = None
 ) -> tuple[float, Any]:
-    """CPU seconds of `wsemu.check` of the kernel, or of one CTA of an empty one, compiled before; what it reports."""
+    """Return the CPU seconds of `wsemu.check` of the kernel, or of one CTA of an empty kernel, compiled earlier, and
+    its report."""
     import wsemu
     from wsemu.machine.tier import hot
 
@@ -247,14 +252,14 @@ def wsemu_seconds(
 
     _, report = launch()
     executed = 0
-    while blocks and executed <= hot.HOT:  # until it is worth a block
+    while blocks and executed <= hot.HOT:  # until a compiled block is profitable
         executed += launch()[1].counters.warp_instructions
         hot.wait_for_blocks()
     return _best(lambda: launch()[0]), report
 
 
 def remark(case: Case, report: Any) -> str:
-    """What wsemu has to say of a launch, which is nothing where all is well."""
+    """Return a remark on a launch; empty if it is verified."""
     if report.verdict == "failed" or report.findings:
         return f"wsemu: {report.verdict}, {', '.join(sorted({f.code for f in report.findings}))}"
     if report.counters.accesses != case.accesses:
@@ -275,7 +280,7 @@ class Oclgrind:
         self.program, self.folder = program, folder
 
     def seconds(self, case: Case, options: tuple[str, ...]) -> tuple[float, str]:
-        """CPU seconds of the launch without start-up, and what Oclgrind said if it said anything."""
+        """Return the CPU seconds of the launch without start-up, and the messages of Oclgrind, if any."""
         said: list[str] = []
 
         def run(kernel: str, work_items: tuple[int, ...]) -> float:
@@ -289,7 +294,7 @@ class Oclgrind:
         return max(0.0, whole - empty), f"Oclgrind: {said[0].strip()}" if said else ""
 
     def _run(self, case: Case, kernel: str, work_items: tuple[int, ...], options: tuple[str, ...]) -> tuple[float, str]:
-        """CPU seconds of one process, and its output."""
+        """Return the CPU seconds of one process, and its output."""
         import resource
 
         description = self.folder / f"{case.source}.sim"
@@ -307,13 +312,14 @@ class Oclgrind:
 
 
 def _best(run: Callable[[], float], seconds: float = 5) -> float:
-    """The best of several, of about so many seconds in all; the shorter, the more."""
+    """Return the best of several runs, which take about this number of seconds in total; short runs are repeated more
+    often."""
     first = run()
     return min(first, *(run() for _ in range(min(max(2, int(seconds / first)), 40))))
 
 
 def _description(case: Case, kernel: str, work_items: tuple[int, ...]) -> str:
-    """A simulator file: program, kernel, NDRange, work-group size, arguments."""
+    """Return a simulator file: program, kernel, NDRange, work-group size, arguments."""
     arguments = []
     for value in (*case.arguments, *case.sizes):
         if isinstance(value, np.ndarray):
@@ -344,12 +350,13 @@ def print_row(widths: tuple[int, ...], cells: tuple[str, ...], *remarks: str) ->
 
 
 def ns(case: Case, seconds: float, digits: int) -> str:
-    """Nanoseconds per access."""
+    """Return nanoseconds per access."""
     return f"{1e9 * seconds / case.accesses:,.{digits}f}"
 
 
 def row(case: Case, oclgrind: Oclgrind | None, slow: float | None) -> float | None:
-    """Print a row, `slow` being the simulator's ns; the ratio of Oclgrind's time to wsemu's, both with all checks."""
+    """Print a row, and return the ratio of Oclgrind's time to wsemu's, both with all checks; `slow` is the simulator's
+    time in ns."""
     plain, checked = own(case, []), own(case, None)
     remarks = [checked.said]
     cells = [ns(case, plain.whole, 2), ns(case, checked.whole, 2), ns(case, checked.net, 2)]
@@ -394,7 +401,7 @@ def long_row(case: Case, oclgrind: Oclgrind | None, pocl: float | None, *, block
 
 @contextlib.contextmanager
 def oclgrind_here() -> Iterator[Oclgrind | None]:
-    """Oclgrind in a folder with the kernels, if it is installed; a line says its version, or that it is not."""
+    """Prepare Oclgrind in a folder with the kernels, if it is installed; print its version, or that it is missing."""
     program = shutil.which(OCLGRIND)
     if not program:
         print(f"no {OCLGRIND} on the path: its columns stay empty (how to install it: README.md beside this file)")
@@ -436,13 +443,13 @@ def long_table() -> None:
 
 
 def _version(program: str) -> str:
-    """What it calls itself, such as 21.10."""
+    """Return the version that Oclgrind reports, such as 21.10."""
     words = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.split()
     return words[1] if len(words) > 1 else ""
 
 
 def child(tool: str, *place: str) -> object:
-    """What `elsewhere` asks for."""
+    """Print what `elsewhere` requests."""
     if tool != "PoCL":
         return simulated()
     return compiled_by_pocl(long_cases()[int(place[0])]) if place else pocl_device().version

@@ -1,4 +1,4 @@
-"""Figures 8 and 9 of the CudaDMA paper, measured anew: docs/*.svg from benchmarks/results/gpu_sweeps.json.
+"""Plot figures 8 and 9 of the CudaDMA paper from new measurements: docs/*.svg from benchmarks/results/gpu_sweeps.json.
 
 python benchmarks/plot.py          needs matplotlib
 """
@@ -12,11 +12,11 @@ from matplotlib import pyplot
 
 ROOT = Path(__file__).parents[1]
 FLOPS = 2
-"""of a x + y, and of each multiply-add on top"""
+"""floating-point operations of a x + y, and of each additional multiply-add"""
 
 
 def figure(name: str, title: str, across: str, series: dict[str, dict[float, float]]) -> None:
-    """Lines of GB/s over a logarithmic axis."""
+    """Draw lines of GB/s over a logarithmic axis."""
     chart, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
     for label, points in series.items():
         axes.plot(list(points), list(points.values()), marker="o", label=label)
@@ -30,7 +30,7 @@ def figure(name: str, title: str, across: str, series: dict[str, dict[float, flo
 
 def main() -> None:
     pyplot.switch_backend("svg")
-    pyplot.rcParams["svg.hashsalt"] = "wsemu"  # the same figures give the same file
+    pyplot.rcParams["svg.hashsalt"] = "wsemu"  # so that equal figures give equal files
     found = json.loads((ROOT / "benchmarks" / "results" / "gpu_sweeps.json").read_text())
     card = found["about"]["card"]
     by_kernel: dict[str, dict[float, float]] = {}

@@ -1,10 +1,10 @@
-"""Runs a folder of programs as they are, and prints a table: exit codes, own words of success, verdicts, seconds.
+"""Run the programs in a folder unmodified, and print a table: exit codes, own messages of success, verdicts, seconds.
 
     python benchmarks/programs.py built --seconds 60 --words benchmarks/samples.txt
 
-A program is an executable file in the folder, or one in a folder of the same name.  It runs in its own folder under
-`wsemu run`.  A file of words has a line for a program: its name, then its arguments; options of `wsemu run` come before
-them and end with `--`.  Nothing is fetched.  Build the programs first, each in its folder, such as
+A program is an executable file in the folder, or one in a subfolder of the same name.  It runs in its own folder under
+`wsemu run`.  A file of words has a line for each program: its name, then its arguments.  Options of `wsemu run` come
+before the arguments and end with `--`.  Nothing is downloaded.  Build the programs first, each in its folder, such as
 NVIDIA's cuda-samples:
 
     nvcc -gencode arch=compute_90a,code=compute_90a -lineinfo -I ../../../Common -I . *.cu *.cpp -o NAME
@@ -49,7 +49,7 @@ class Result(NamedTuple):
 
 
 def find_programs(folder: Path) -> list[Path]:
-    """Return the executables of a folder, and those of its folders that have their name."""
+    """Return the executables in a folder, and those in its subfolders that have the name of their subfolder."""
     found = [path / path.name if path.is_dir() else path for path in sorted(folder.iterdir())]
     return [path for path in found if path.is_file() and os.access(path, os.X_OK)]
 

@@ -1,4 +1,4 @@
-"""Asks ptxas which targets and versions of PTX have an instruction: `python benchmarks/ptx_availability.py`.
+"""Ask ptxas which targets and PTX versions support an instruction: `python benchmarks/ptx_availability.py`.
 
 The forms are those of `tests/unit/ptx_instructions.py`.  Writes `tests/data/ptx_availability.json`, which
 `tests/unit/test_availability.py` compares with `wsemu/frontend/ptx/availability.py`.  Needs ptxas 13 or later.
@@ -27,7 +27,7 @@ _VERSION = re.compile(r"requires PTX ISA \.version (\d+)\.(\d+)")
 
 
 def complaints(names: list[str], target: str, version: str) -> dict[str, list[str]]:
-    """What ptxas says of each form that it rejects."""
+    """Return the messages of ptxas for each form that it rejects."""
     known = statements()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "k.ptx"

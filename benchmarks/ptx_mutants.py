@@ -1,12 +1,12 @@
-"""Mutated PTX through all tiers of the compiled engine and the reference engine.
+"""Run mutated PTX through all tiers of the compiled engine and the reference engine.
 
     python benchmarks/ptx_mutants.py [--mutants 1000] [--seed 0] [--workers N] [--keep FOLDER]
 
-Changes kernels of tests/ptx (tests/ptx_mutants.py) and runs mutants in children of a warm process, 25 in turn in one,
-with limits of time and memory for each; one in 40 runs as compiled blocks, too.  Prints how many ended with which
-verdict, and each one that ended otherwise than it must: by a signal, with a traceback, with bytes beside an array
-changed, or differently on two engines; its text is kept in a folder.  Such a mutant runs once more, alone.  Exit code 1
-if there is any.  The mutants depend on the seed alone.
+The benchmark mutates kernels of tests/ptx (tests/ptx_mutants.py) and runs the mutants in children of a warm process, 25
+in each child, with limits of time and memory for each mutant.  One in 40 also runs as compiled blocks.  It prints how
+many ended with which verdict, and each mutant that ended wrongly: by a signal, with a traceback, with changed bytes
+outside of an array, or differently on two engines.  The text of such a mutant is kept in a folder, and it runs once
+more, alone.  The exit code is 1 if there is one.  The mutants depend only on the seed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tests.ptx_mutants import Ending, Mutant, mutants, run_apart, run_in_turn, w
 CHUNK = 25
 """mutants that a worker makes of one seed"""
 COMPILED = 40
-"""one in so many runs as compiled blocks, too"""
+"""one mutant in this many also runs as compiled blocks"""
 
 
 def run_chunk(job: tuple[int, int, int]) -> list[tuple[int, str, str, Ending]]:
-    """Run the mutants of a seed; each with its number, what was changed, its text if it is wrong, and its end."""
+    """Run the mutants of a seed; yield for each its number, the change, its text if it is wrong, and how it ended."""
     seed, chunk, count = job
     drawn = list(itertools.islice(mutants(random.Random(f"{seed}:{chunk}")), count))
     endings = zip(drawn, run_in_turn(drawn, COMPILED), strict=True)
@@ -40,7 +40,7 @@ def run_chunk(job: tuple[int, int, int]) -> list[tuple[int, str, str, Ending]]:
 
 
 def _result(number: int, mutant: Mutant, ending: Ending) -> tuple[int, str, str, Ending]:
-    """Return what is told of a mutant; a wrong one runs once more, alone, to show whether those before it matter."""
+    """Return the result of a mutant.  A wrong one runs once more, alone, to show whether earlier mutants matter."""
     if not ending.wrong:
         return number, mutant.what, "", ending
     alone = run_apart(mutant, COMPILED).wrong
@@ -60,7 +60,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run the campaign; returns the exit code."""
+    """Run the campaign; return the exit code."""
     options, started = parse_options(), time.monotonic()
     warm()
     gc.freeze()  # a child's collections then copy no page of its parent

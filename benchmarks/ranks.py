@@ -1,12 +1,13 @@
-"""What `wsemu` decides of random programs of two ranks, compared with all executions of the PTX memory model.
+"""Compare what `wsemu` decides for random programs of two ranks with all executions of the PTX memory model.
 
     python benchmarks/ranks.py --programs 20000 --seconds 3600 --workers 16 --seed 0
 
-A program has two or four CTAs of one thread, the halves of which are those of two GPUs.  Each thread has weak stores
-and loads of two words, fences, stores to flags and waits until a flag has a value.  A flag has one writer, whose values
-grow.
-`missed` counts programs that are `verified` though an execution races or some threads wait for ever.  `false` counts
-those that are `failed` though none does, `open` those that are right and `incomplete`.
+A program has two or four CTAs of one thread; half of them run on each of two GPUs.  Each thread has weak stores and
+loads of two words, fences, stores to flags, and waits until a flag has a value.  A flag has one writer, whose values
+increase.
+
+`missed` counts programs that are `verified` although an execution races or some threads wait forever.  `false` counts
+programs that are `failed` although no execution does so, and `open` counts correct programs that are `incomplete`.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Executions:
         self.steps = {(t, n): s for t, steps in enumerate(threads) for n, s in enumerate(steps[: self.ends[t]])}
 
     def _find_ends(self) -> list[int]:
-        """Return how far each thread comes: what it waits for does not depend on the execution."""
+        """Return how far each thread runs: what it waits for does not depend on the execution."""
         ends = [0] * len(self.threads)
         while True:
             before = list(ends)
@@ -110,7 +111,7 @@ class Executions:
 
     @property
     def hangs(self) -> bool:
-        """True if a thread waits for ever."""
+        """True if a thread waits forever."""
         return any(end < len(steps) for end, steps in zip(self.ends, self.threads, strict=True))
 
     def races(self) -> bool:
@@ -134,13 +135,14 @@ class Executions:
         )  # fmt: skip
 
     def _is_before(self, one: Place, other: Place, order: set[tuple[Place, Place]]) -> bool:
-        """Return whether a step is ordered before another one; before all reads of a wait, also those in vain."""
+        """Return whether a step is ordered before another one.  For a wait, it must come before all reads, including
+        unsuccessful ones."""
         if self.steps[other].does == "wait":
             return any((one, (other[0], n)) in order for n in range(other[1]))
         return (one, other) in order
 
     def _is_consistent(self, reads: dict[Place, Place], order: set[tuple[Place, Place]]) -> bool:
-        """Return whether no wait reads a value that the order before it has replaced."""
+        """Return whether no wait reads a value that, by happens-before, was replaced earlier."""
         if any((place, place) in order for place in self.steps):
             return False
         for wait, source in reads.items():
@@ -157,7 +159,7 @@ class Executions:
         return True
 
     def _order(self, reads: dict[Place, Place]) -> set[tuple[Place, Place]]:
-        """Return what happens before what: order in a thread, and synchronization by what waits read."""
+        """Return what happens before what: program order in a thread, and synchronization by what waits read."""
         order = {(a, b) for a in self.steps for b in self.steps if a[0] == b[0] and a[1] < b[1]}
         for wait, source in reads.items():
             if not self._reach_each_other(source, wait):
@@ -171,8 +173,8 @@ class Executions:
             order |= more
 
     def _releases(self, source: Place, to: int) -> list[Place]:
-        """Return where patterns begin that release to a thread by a store: it, or a fence before it; also by an earlier
-        store of the thread to the flag."""
+        """Return the starts of release patterns for a store that a thread reads: the store itself, or a fence before
+        it; also for an earlier store of the same thread to the flag."""
         found = []
         for n in range(source[1] + 1):
             step = self.steps[source[0], n]

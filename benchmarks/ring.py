@@ -1,10 +1,11 @@
-"""What a checked ring of bulk copies costs: 128 threads, 4 stages, one producer.
+"""Measure the cost of a checked ring of bulk copies: 128 threads, 4 stages, one producer.
 
     python benchmarks/ring.py [--tiles 4000] [--repeat 7]
 
-Runs the same ring with tiles of 4 KB and of 16 KB, without reading them, so that the difference is what a byte costs
-that is moved (copied, judged against what was there, and remembered); and a ring of waits and arrivals alone with
-as many rounds, of which all operations of warps on mbarriers are counted.  Minima of CPU time.
+The benchmark runs the same ring with tiles of 4 KB and of 16 KB, which are not read, so the difference is the cost of a
+transferred byte (copied, checked against earlier accesses, and recorded).  It also runs a ring of only waits and
+arrivals with the same number of rounds, for which all operations of warps on mbarriers are counted.  Figures are minima
+of CPU time.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def handshakes(tiles):
 
 
 def seconds(repeat: int, kernel: object, *arguments: object) -> float:
-    """The least CPU time of a checked launch."""
+    """Return the minimum CPU time of a checked launch."""
     best = 1e9
     for _ in range(repeat + 1):
         started = time.process_time()

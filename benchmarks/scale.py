@@ -1,26 +1,26 @@
-"""What one launch says of others, tried; how work is spread; how long small things take.
+"""Test what a launch reports about other launches, how work is spread over processes, and how long small tasks take.
 
     python benchmarks/scale.py [--programs 10000] [--seed 0] [--jobs N] [--only PART] [--examples 0] [--patience 1]
 
-every       `--programs` generated kernels of loops (tests/properties/loop_programs.py): each "for every trip count" is
-            tried at 0 to 30 iterations, each "for all contents" with three other fills; prints how often what could be
-            said, why no more, and every contradiction
-corners     as many kernels of CTAs that are alike or nearly (tests/properties/cta_programs.py): what `--corners`
-            says from some CTAs is compared with a launch of all
-ptx         both of kernels in PTX (tests/properties/ptx_loop_programs.py), a fifth as many
-sweep       sizes a second of `wsemu sweep`, by one process and by `--jobs`; whether the reports are the same
-launches    a launch that was compiled before, one from source, and a whole `wsemu check` of a tiny program, each the
+every       `--programs` generated kernels of loops (tests/properties/loop_programs.py).  Each "for every trip count" is
+            tested at 0 to 30 iterations, each "for all contents" with three other fills.  Prints how often each was
+            reported, the reasons why nothing more was reported, and every contradiction
+corners     the same number of kernels whose CTAs are symmetric or almost so (tests/properties/cta_programs.py).  The
+            report of `--corners` on some CTAs is compared with a launch of all CTAs
+ptx         both for kernels in PTX (tests/properties/ptx_loop_programs.py), one fifth of the number
+sweep       sizes per second of `wsemu sweep`, in one process and in `--jobs`; whether the reports are equal
+launches    a launch that was compiled earlier, one from source, and a whole `wsemu check` of a tiny program, each the
             best of several
-peers       whole processes of `wsemu check` and, where it is installed, SentryWard on one PTX
-cores       SGEMV and SAXPY of 32 CTAs and more on 1, 2, ... cores, whether the arrays are the same bytes, and what the
-            machine gives: what as many processes do at once that share nothing, and a kernel that hardly uses memory
-rings       a ring of mbarriers launched 200 times, on memory of the launch before and on new memory
-cluster     with `--examples N`: a fuzzing campaign of so many examples on a Dask cluster of 4 whose workers are killed,
-            one every 2 s (`--kill-every`), against an undisturbed one here
+peers       whole processes of `wsemu check` and, if it is installed, SentryWard on the same PTX
+cores       SGEMV and SAXPY of 32 CTAs and more on 1, 2, ... cores; whether the arrays are equal; and what the machine
+            can give: the throughput of as many independent processes, and of a kernel that hardly uses memory
+rings       a ring of mbarriers launched 200 times, on memory of the previous launch and on new memory
+cluster     with `--examples N`: a fuzzing campaign of N examples on a Dask cluster of 4 workers, one of which is killed
+            every 2 s (`--kill-every`), compared with an undisturbed local one
 
-Each part is a process of its own, which has the seconds of LIMITS, times `--patience`; together they are less than nine
-minutes.  What generated kernels came to until then is told.  Exit code 1 if something is contradicted or differs, or
-was not done in time.
+Each part runs in its own process, for at most the seconds of LIMITS times `--patience`; together they take less than
+nine minutes.  The results of generated kernels up to that time are reported.  The exit code is 1 if something is
+contradicted, differs, or was not finished in time.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHUNK = 50
-"""kernels that a process takes at a time"""
+"""number of kernels that a process handles at a time"""
 LIMITS = {
     "launches": 40, "rings": 20, "peers": 40, "cores": 70, "sweep": 30, "every": 100, "corners": 50, "ptx": 100,
     "cluster": 80,
 }  # fmt: skip
-"""part -> seconds"""
+"""part -> time limit in seconds"""
 STARTS = 10
-"""of them, in which processes start"""
+"""part of that time for starting processes"""
 
 
 # -- every, corners, ptx ---------------------------------------------------------------------------------------------
@@ -73,11 +73,11 @@ MADE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "every, PTX": (ptx_loop_programs.program, ptx_loop_programs.loaded),
     "corners, PTX": (ptx_loop_programs.alike, ptx_loop_programs.loaded),
 }
-"""what makes a program from a seed, and what loads several from a folder"""
+"""kind -> function that makes a program from a seed, and function that loads several programs from a folder"""
 
 
 def _chunk(part: tuple[str, int, int]) -> tuple[Counter[str], Counter[str], list[str]]:
-    """Counts, reasons and contradictions of the programs with these seeds."""
+    """Return counts, reasons and contradictions of the programs with these seeds."""
     name, first, last = part
     make, load = MADE[name]
     trying = _every if name.startswith("every") else _corners
@@ -111,13 +111,13 @@ def _corners(made: Any, kernel: Any) -> tuple[list[str], list[str], list[str]]:
 
 
 def _reason(text: str) -> str:
-    """Why, without places and numbers."""
+    """Return a reason without locations and numbers."""
     what = text.rpartition("; ")[2].partition(": ")[2].partition(": nothing is shown")[0]
     return "".join("N" if c.isdigit() else c for c in what) or "there is no loop that the argument ends"
 
 
 def generated(name: str, programs: int, seed: int, jobs: int, seconds: float) -> bool:
-    """Kernels of a kind of MADE, as many as so many seconds allow, and what is said of them tried."""
+    """Generate kernels of a kind of MADE, as many as fit into these seconds, and test what wsemu reports about them."""
     parts = [(name, n, min(n + CHUNK, seed + programs)) for n in range(seed, seed + programs, CHUNK)]
     counts: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
@@ -304,20 +304,20 @@ def peers() -> bool:
 
 
 def _made(command: list[str], folder: Path) -> None:
-    """A process, which leaves its modules compiled."""
+    """Run a process, so that its modules are compiled."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(folder / "cache")
     subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
 
 
 def _process(command: list[str], folder: Path) -> float:
-    """Milliseconds of a process, the best of several."""
+    """Return the milliseconds of a process, the best of several runs."""
     _made(command, folder)
     return _best(lambda: _made(command, folder), 5)
 
 
 def _processor_time(command: list[str], folder: Path) -> float:
-    """The same of processors, which others on the machine change less."""
+    """Return the processor time of a process, which depends less on other load."""
     found = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -330,7 +330,7 @@ def _processor_time(command: list[str], folder: Path) -> float:
 # -- cores ------------------------------------------------------------------------------------------------------------
 @cuda.jit
 def sgemv(a, x, y):
-    """One row a thread."""
+    """Compute one row per thread."""
     row = cuda.grid(1)
     total = np.float32(0)
     for column in range(a.shape[1]):
@@ -346,7 +346,7 @@ def saxpy(alpha, x, y):
 
 @cuda.jit
 def sums(n, y):
-    """Arithmetic alone: how processors do that share nothing, not even memory."""
+    """Compute arithmetic only, to show how processors behave that share nothing, not even memory."""
     i = cuda.grid(1)
     v = i
     for k in range(n):
@@ -373,7 +373,7 @@ REPEATS = 7
 
 
 def _launched(name: str, workers: int) -> tuple[float, bytes]:
-    """Milliseconds of a launch on so many cores, the best of several, and the bytes of its result."""
+    """Return the milliseconds of a launch on some cores, the best of several, and the bytes of its result."""
     kernel, grid, block, make = SPREAD[name]
     first = make()
     found, result = [], b""
@@ -387,7 +387,7 @@ def _launched(name: str, workers: int) -> tuple[float, bytes]:
 
 
 def _beside(name: str, together: Any, times: Any) -> None:
-    """One of several processes that make such a launch at once, each on one core: its median, in ms."""
+    """Run such a launch in one of several simultaneous processes, each on one core; print its median in ms."""
     kernel, grid, block, make = SPREAD[name]
     arguments = make()
     wsemu.check(kernel, grid, block, arguments, workers=1)
@@ -401,7 +401,7 @@ def _beside(name: str, together: Any, times: Any) -> None:
 
 
 def _machine_gives(name: str, count: int, alone: float) -> float:
-    """What so many cores do of what one does, each: launches that have nothing to do with each other, at once."""
+    """Return the throughput of several cores relative to one, for simultaneous independent launches."""
     spawn = multiprocessing.get_context("spawn")
     together, times = spawn.Barrier(count), spawn.Queue()
     processes = [spawn.Process(target=_beside, args=(name, together, times)) for _ in range(count)]
@@ -441,7 +441,7 @@ def test_rarely_fails(x, y):
 
 class _Nobody:
     def show(self, progress: Any) -> None:
-        """Nobody looks."""
+        """Ignore the progress."""
 
 
 def cluster(examples: int, jobs: int, every: float) -> bool:
@@ -515,7 +515,7 @@ def rings() -> bool:
 
 # -- all --------------------------------------------------------------------------------------------------------------
 def _apart(name: str, given: argparse.Namespace) -> bool:
-    """A part in a process of its own; ended when its time is over."""
+    """Run a part in a separate process, which is ended when its time is over."""
     command = [sys.executable, __file__, "--only", name]
     for option in ("programs", "seed", "jobs", "examples", "kill_every", "patience"):
         command += [f"--{option.replace('_', '-')}", str(getattr(given, option))]

@@ -1,11 +1,12 @@
-"""SentryWard beside wsemu on the kernels of `tests/ptx`: what each says of the same PTX and launch, and in what time.
+"""Compare SentryWard with wsemu on the kernels of `tests/ptx`: their answers for the same PTX and launch, and their
+times.
 
     pip install sentryward
     python benchmarks/sentryward.py [--seconds 60] [--each]
 
-Both are given the PTX as nvcc wrote it.  SentryWard is told the launch, every number among the arguments and which
-arguments are arrays; what it has no form for (structures by value) is left out, and counts as refused where it asks for
-it.  Its time is that of a whole process; wsemu's that of a call in a process that has checked the kernel before.
+Both get the PTX as nvcc wrote it.  SentryWard gets the launch, every number among the arguments, and which arguments
+are arrays.  What it has no format for (structures by value) is left out, and counts as refused if it requires it.  Its
+time is that of a whole process; wsemu's time is that of a call in a process that has checked the kernel before.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ ANSWERS = {
     "race_free": "clean", "verified": "clean",
     "potential_race": "found", "not_wellsynced": "found", "invalid_lifecycle": "found",
 }  # fmt: skip
-"""SentryWard's results -> ours; all others are refusals"""
+"""SentryWard's results -> wsemu's; all others count as rejections"""
 
 
 def triple(extent: int | tuple[int, ...]) -> list[int]:
-    """An extent of a launch in three dimensions."""
+    """Return an extent of a launch in three dimensions."""
     given = (extent,) if isinstance(extent, int) else extent
     return [*given, 1, 1][:3]
 
 
 def request(case: Case, kernel: Any) -> dict[str, Any]:
-    """The launch of a case as SentryWard reads it."""
+    """Return the launch of a case in SentryWard's format."""
     numbers, arrays = [], []
     for parameter, value in zip(kernel.entry.parameters, case.arguments(), strict=True):
         if isinstance(value, np.ndarray | Out):
@@ -65,7 +66,7 @@ def request(case: Case, kernel: Any) -> dict[str, Any]:
 
 
 def theirs(program: str, path: Path, launch: dict[str, Any], seconds: float) -> tuple[str, str, float]:
-    """What SentryWard answers: clean, found or refused; why; the seconds of its process."""
+    """Return SentryWard's answer (clean, found or refused), its reason, and the seconds of its process."""
     with tempfile.TemporaryDirectory() as folder:
         given = Path(folder) / "input.json"
         given.write_text(json.dumps(launch), encoding="utf-8")
@@ -82,7 +83,7 @@ def theirs(program: str, path: Path, launch: dict[str, Any], seconds: float) -> 
 
 
 def ours(case: Case, kernel: Any) -> tuple[str, str, float]:
-    """What wsemu answers, likewise."""
+    """Return wsemu's answer, in the same form."""
 
     def check() -> tuple[wsemu.Report, float]:
         passed = [a.start.copy() if isinstance(a, Out) else a for a in case.arguments()]

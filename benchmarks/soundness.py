@@ -1,60 +1,69 @@
-"""The verdict against enumeration, on as many random programs as asked for.
+"""Compare verdicts with enumeration on random programs.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
             undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|requests|turns|variants|all]
             [--programs 100000] [--seed 0] [--workers N] [--warps N] [--seconds S]
 
-Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
-(tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
-engine runs as data of one kernel; every tenth also has a kernel of its own, and every twentieth runs in the reference
-interpreter. In the others lanes and warps come apart, exit, reduce, loop, and use atomics (lane_programs.py,
-lane_explorer.py): the compiled engine runs the kernel of each, and, where it has branches on lanes, the same with their
-sides exchanged; every eighth runs in the reference interpreter. With `--kind phases` they are programs of mbarriers,
-copies and named barriers (phase_programs.py, phase_explorer.py); every eighth runs in the reference interpreter, too.
-With `--kind clusters` these are spread over the CTAs of a cluster, with `--kind atomics` they are programs of strong
-accesses, fences and flags (strong_programs.py), and what is enumerated is every execution that the PTX memory model
-allows (memory_model.py); every sixteenth runs in the reference interpreter, and in every fourth CTAs are counted first.
-With `--kind steered` numbers that threads draw steer programs of mbarriers and copies (steered_programs.py), whose
-interleavings are enumerated for all numbers; every eighth there. With `--kind maps` they change tensor maps, between
-fences of the tensormap proxy (map_programs.py), and what PTX orders is computed; every eighth there. With `--kind
-lanes` they are of two to four lanes of one warp that communicate by memory, shuffles and votes, with syncwarps and
-masks that are right or not, under independent thread scheduling (mate_programs.py); one in five is a program of strong
-accesses whose threads are such lanes. Every eighth or sixteenth there. With `--kind heap` threads share blocks of the
-device's heap (heap_programs.py), one in four in a function that calls itself; every second there. With `--kind vectors`
-some loads and stores of programs of atomics are of vectors; every sixteenth there. With `--kind recursion` programs of
-lanes stand in a function that calls itself; every eighth there. With `--kind undefined` threads have undefined
-registers, shared memory and shuffles (undefined_programs.py), and all choices of their bits are enumerated; every
-eighth there. With `--kind lag` the warps of programs of mbarriers have two lanes, which are taken together, or apart
-(lag_programs.py); with `--kind values` threads store values that are known (same_value_programs.py), with `--kind
-inits` lanes initialize one mbarrier, together or one by one (init_programs.py); every eighth there. With `--kind slots`
-threads compute locations from numbers that they draw (slot_programs.py), and all assignments of numbers are enumerated;
-every eighth there. With `--kind guarded` a read decides whether a fence comes before a strong write; every sixteenth
-there. With `--kind spaces` accesses have all sizes and go through all state spaces: those of one thread, in calls and
-beyond the ends of variables (space_programs.py), and those of several threads to the same bytes (byte_programs.py);
-every eighth there. With `--kind windows` warps look back at what CTAs publish (window_programs.py), or threads do, in
-CTAs that may draw their numbers (walk_programs.py); all that their loads may return is enumerated; every eighth there.
-With `--kind groups` one lane of those that are active together draws numbers for all (group_programs.py), and all
-groups and orders are enumerated; every eighth there.
-With `--kind tmem` warps share slots of tensor memory (column_programs.py): products, commits, loads, stores and their
-waits happen in all orders; operands come from stages of shared memory (bulk copies, or stores and proxy fences), from
-`tcgen05.cp`, from stores to tensor memory, or are scale factors; some are of pairs of CTAs, some request clusters;
-every 24th there. False alarms are counted. About 0.07 s of processor time a program: on 16 cores, in some 8 minutes,
-    python benchmarks/soundness.py --kind tmem --programs 100000 --workers 16 --seed 1 --seconds 585
-With `--kind loops` loops of one thread are executed until their state comes again (wait_programs.py); every twentieth
-there. With `--kind turns` CTAs hand a flag on (turn_programs.py), and the method of flags is compared with a search
-through all interleavings; every eighth there.
-With `--kind requests` persistent loops request clusters, half of them with a mistake (request_programs.py); every
-eighth there.
-With `--kind variants` programs of barriers are changed such that nothing else can happen
-(variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
-verdict and the codes must stay. `--kind all` shares the programs out among all kinds, fewer to those whose programs
-take longer; with `--seconds` no more begin after that.
-With `--warps` programs of barriers, phases or clusters run in groups of as many warps, at places of their own
-(wide_programs.py), the reference interpreter in those of at most 128 alone.
-Prints the programs of each family by verdict and by what can go wrong in them, and every disagreement, with a smaller
-program that shows it. Exit code 1 if there is one.
+The benchmark generates programs, enumerates the interleavings of each, and compares them with wsemu's report
+(tests/properties/agreement.py).  It prints the programs of each family by verdict and by what can go wrong in them, and
+every disagreement, with a smaller program that shows it.  The exit code is 1 if there is one.  The programs depend only
+on the seed, not on the number of workers.
 
-The programs depend on the seed alone, not on the number of workers.
+The kinds of programs follow, each with the fraction that also runs in the reference interpreter:
+
+    barriers   barriers and accesses.  A fifth are abstract programs (programs.py, explorer.py), which the compiled
+               engine runs as data of one kernel; 1 in 10 of them also has its own kernel, and 1 in 20 runs in the
+               reference interpreter.  In the others, lanes and warps diverge, exit, reduce, loop and use atomics
+               (lane_programs.py, lane_explorer.py).  The compiled engine runs the kernel of each; if it has branches on
+               lanes, it also runs the kernel with their sides exchanged (1 in 8)
+    phases     mbarriers, copies and named barriers (phase_programs.py, phase_explorer.py; 1 in 8)
+    clusters   programs of `phases` spread over the CTAs of a cluster
+    atomics    strong accesses, fences and flags (strong_programs.py).  Every execution that the PTX memory model allows
+               is enumerated (memory_model.py; 1 in 16).  In 1 of 4, CTAs are counted first
+    steered    mbarriers and copies, influenced by numbers that threads draw (steered_programs.py).  Interleavings are
+               enumerated for all numbers (1 in 8)
+    maps       changes of tensor maps, between fences of the tensormap proxy (map_programs.py).  The order that PTX
+               guarantees is computed (1 in 8)
+    lanes      two to four lanes of one warp that communicate by memory, shuffles and votes, with correct and wrong
+               syncwarps and masks, under independent thread scheduling (mate_programs.py).  1 in 5 is a program of
+               strong accesses whose threads are such lanes (1 in 8 or 16)
+    heap       threads that share blocks of the device's heap (heap_programs.py), 1 in 4 in a function that calls
+               itself (1 in 2)
+    vectors    programs of `atomics` in which some loads and stores are of vectors (1 in 16)
+    recursion  programs of lanes in a function that calls itself (1 in 8)
+    undefined  undefined registers, shared memory and shuffles (undefined_programs.py).  All choices of their bits are
+               enumerated (1 in 8)
+    lag        mbarriers in warps of two lanes, which are treated as one or as separate (lag_programs.py; 1 in 8)
+    values     threads that store known values (same_value_programs.py; 1 in 8)
+    inits      lanes that initialize one mbarrier, together or in turn (init_programs.py; 1 in 8)
+    slots      threads that compute locations from numbers that they draw (slot_programs.py).  All assignments of
+               numbers are enumerated (1 in 8)
+    guarded    a read decides whether a fence comes before a strong write (1 in 16)
+    spaces     accesses of all sizes through all state spaces: by one thread, in calls and beyond the ends of variables
+               (space_programs.py), and by several threads to the same bytes (byte_programs.py; 1 in 8)
+    windows    warps that look back at what CTAs publish (window_programs.py), or threads that do so in CTAs that may
+               draw their numbers (walk_programs.py).  All values that their loads may return are enumerated (1 in 8)
+    groups     one of the active lanes draws numbers for all (group_programs.py).  All groups and orders are enumerated
+               (1 in 8)
+    tmem       warps that share slots of tensor memory (column_programs.py).  Products, commits, loads, stores and
+               their waits happen in all orders.  Operands come from stages of shared memory (bulk copies, or stores and
+               proxy fences), from `tcgen05.cp` or from stores to tensor memory, or are scale factors.  Some programs
+               use pairs of CTAs, some request clusters.  False alarms are counted (1 in 24)
+    loops      loops of one thread, executed until their state occurs again (wait_programs.py; 1 in 20)
+    turns      CTAs that hand a flag on (turn_programs.py).  The method of flags is compared with a search through all
+               interleavings (1 in 8)
+    requests   persistent loops that request clusters, half of them with a mistake (request_programs.py; 1 in 8)
+    variants   programs of barriers, modified without changing their possible behavior (variant_programs.py): warps get
+               other numbers, barriers of all warps are added, loops are unrolled, CTAs change places.  The verdict and
+               the codes must stay the same
+    all        programs of all kinds, fewer of those that take longer; with `--seconds`, none begins after that time
+
+With `--warps`, programs of barriers, phases or clusters run in groups of this many warps, each at its own position
+(wide_programs.py); the reference interpreter runs only groups of at most 128.
+
+A `tmem` program takes about 0.07 s of processor time.  On 16 cores, this takes about 8 minutes:
+
+    python benchmarks/soundness.py --kind tmem --programs 100000 --workers 16 --seed 1 --seconds 585
 """
 
 from __future__ import annotations
@@ -115,7 +124,7 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Engine
 
 CHUNK = 250
-"""programs that a worker takes at a time"""
+"""number of programs that a worker handles at a time"""
 SMALL_CHUNKS = {
     "barriers": 50,
     "steered": 25,
@@ -140,13 +149,13 @@ SMALL_CHUNKS = {
     "requests": 50,
 }
 WIDE_CHUNK = 25
-"""the same of kinds whose programs take longer, and in wide groups"""
+"""number of programs that a worker handles at a time, for kinds whose programs take longer and for wide groups"""
 OWN_KERNEL, REFERENCE = 10, 20
 """one in so many programs gets a kernel of its own, or is run by the reference interpreter as well"""
 REFERENCE_LANES = 8
 """the same for programs of lanes"""
 VARIANTS = {f"{family}, changed": family for family in FAMILIES}
-"""families whose programs are changed -> that of programs.py"""
+"""families whose programs are modified -> the family of programs.py"""
 SHARES = {
     "barriers": {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4},
     "phases": {"ring": 6, "mixed phases": 2, "leaving": 1},
@@ -181,22 +190,22 @@ OF_ALL = {
     "requests": 2,
     "turns": 2,
 }  # fmt: skip
-"""kind -> its weight among all kinds: the less, the longer its programs take"""
+"""kind -> its weight among all kinds; kinds with slow programs have low weights"""
 DRAWN: dict[str, Any] = {
     "slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows), "groups": (draw_groups, judge_groups),
     "walks": (draw_walks, judge_walks), "turns": (draw_turns, judge_turns),
 }  # fmt: skip
-"""family -> how its programs are drawn, and judged"""
+"""family -> how its programs are generated and judged"""
 HARMLESS = "refused for a harmless expectation"
 UNKNOWN = "too many interleavings"
 SHRUNK = 2
-"""disagreements of a part of which a smaller program is looked for"""
+"""number of disagreements of a part for which a smaller program is searched"""
 LOOP_BUDGET = {"vm": 300_000, "reference": 3_000}
-"""warp instructions of a loop; with fewer than the patience with loops that wait, an engine decides nothing of them"""
+"""warp instructions of a loop; with fewer than the patience for waiting loops, an engine decides nothing about them"""
 COLUMNS = 3 * REFERENCE_LANES
-"""of so many programs of tensor memory, one runs in the reference interpreter, which takes long to multiply"""
+"""one program in this many of tensor memory runs in the reference interpreter, whose multiplications take long"""
 COUNTED = 4
-"""of so many programs of atomics, in one the CTAs are counted before orders are tried"""
+"""in one program of atomics in this many, the CTAs are counted before interleavings are tried"""
 SHOWN = 20
 """disagreements that are printed in full"""
 
@@ -208,14 +217,14 @@ class Part(NamedTuple):
     seed: str
     programs: int
     warps: int
-    """of a group; 0: as many as a program has"""
+    """number of warps of a group; 0: as many as a program has"""
 
     def wide(self, k: int) -> Wide | None:
-        """Where the k-th program lies."""
+        """Return the position of the k-th program in its group."""
         return Wide(self.warps, f"{self.seed} {k}") if self.warps else None
 
     def engines(self, k: int) -> tuple[Engine, ...]:
-        """Those that run the k-th program of mbarriers."""
+        """Return the engines that run the k-th program of mbarriers."""
         return ("vm", "reference") if k % REFERENCE_LANES == 1 and self.warps <= MOST_REFERENCE else ("vm",)
 
 
@@ -224,14 +233,14 @@ class Result(NamedTuple):
 
     family: str
     found: Counter[str]
-    """programs by what can go wrong in them; one that can go wrong in two ways counts for both"""
+    """programs by what can go wrong in them; a program with two errors counts for both"""
     checks: Counter[str]
-    """checks by the way in which wsemu was given the program"""
+    """checks by the form in which wsemu received the program"""
     complaints: list[str]
 
 
 class Abstract:
-    """A program of programs.py, and how wsemu is given the k-th one of a part."""
+    """A program of programs.py, and the form in which wsemu receives the k-th one of a part."""
 
     def __init__(self, part: Part, source: random.Random, k: int) -> None:
         self.program, wide = FAMILIES[part.family](source), part.wide(k)
@@ -244,7 +253,7 @@ class Abstract:
         return judged(self.program, self.ways, self.of)
 
     def smallest(self) -> str:
-        """A part of it on which there is a disagreement too."""
+        """Return the smallest part of it on which the results still disagree."""
         return notation(smaller(self.program, lambda less: bool(judged(less, self.ways, self.of).complaints)))
 
 
@@ -320,7 +329,7 @@ def work(part: Part) -> Result:
 
 
 def work_phases(part: Part) -> Result:
-    """The same for programs of mbarriers and copies."""
+    """Compare verdicts on programs of mbarriers and copies."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -342,7 +351,7 @@ def work_phases(part: Part) -> Result:
 
 
 def work_lag(part: Part) -> Result:
-    """The same for programs of mbarriers whose warps have several lanes."""
+    """Compare verdicts on programs of mbarriers whose warps have several lanes."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -357,7 +366,7 @@ def work_lag(part: Part) -> Result:
 
 
 def work_values(part: Part) -> Result:
-    """The same for programs of stores of one value."""
+    """Compare verdicts on programs of stores of one value."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -372,7 +381,7 @@ def work_values(part: Part) -> Result:
 
 
 def work_inits(part: Part) -> Result:
-    """The same for programs of an mbarrier that lanes initialize."""
+    """Compare verdicts on programs of an mbarrier that several lanes initialize."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -387,7 +396,8 @@ def work_inits(part: Part) -> Result:
 
 
 def work_drawn(part: Part) -> Result:
-    """Compare verdicts with all assignments of drawn numbers, or with all that loads of published values return."""
+    """Compare verdicts with all assignments of drawn numbers, or with all values that loads of published values may
+    return."""
     draw, judge = DRAWN[part.family]
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
@@ -424,7 +434,7 @@ def work_spaces(part: Part) -> Result:
 
 
 def work_loops(part: Part) -> Result:
-    """Compare verdicts on loops of one thread with their execution, until a state comes again."""
+    """Compare verdicts on loops of one thread with their execution, until a state occurs again."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -440,7 +450,7 @@ def work_loops(part: Part) -> Result:
 
 
 def work_requests(part: Part) -> Result:
-    """Compare verdicts on persistent loops that request clusters with what was broken in them."""
+    """Compare verdicts on persistent loops that request clusters with the mistakes that were put into them."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -473,7 +483,7 @@ def work_columns(part: Part) -> Result:
 
 
 def work_strong(part: Part) -> Result:
-    """The same for programs of strong accesses; of one that is `incomplete` nothing is said."""
+    """Compare verdicts on programs of strong accesses; an `incomplete` one is not compared."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -494,7 +504,7 @@ def work_strong(part: Part) -> Result:
 
 
 def work_steered(part: Part) -> Result:
-    """The same for programs of mbarriers and copies that a counter steers; `incomplete` is counted."""
+    """Compare verdicts on programs of mbarriers and copies that a counter controls; `incomplete` ones are counted."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -517,7 +527,7 @@ def work_steered(part: Part) -> Result:
 
 
 def work_mates(part: Part) -> Result:
-    """The same for programs of lanes of one warp."""
+    """Compare verdicts on programs of lanes of one warp."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -533,7 +543,7 @@ def work_mates(part: Part) -> Result:
 
 
 def work_heap(part: Part) -> Result:
-    """The same for programs of threads that share blocks of the heap."""
+    """Compare verdicts on programs of threads that share blocks of the heap."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -568,7 +578,7 @@ def work_undefined(part: Part) -> Result:
 
 
 def work_variants(part: Part) -> Result:
-    """The same for changes of programs that keep what can happen."""
+    """Compare verdicts on modified programs whose possible executions are unchanged."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -582,7 +592,7 @@ def work_variants(part: Part) -> Result:
 
 
 def work_maps(part: Part) -> Result:
-    """The same for programs that change tensor maps."""
+    """Compare verdicts on programs that change tensor maps."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -596,7 +606,7 @@ def work_maps(part: Part) -> Result:
 
 
 def work_clusters(part: Part) -> Result:
-    """The same spread over the CTAs of a cluster."""
+    """Compare verdicts on programs of mbarriers spread over the CTAs of a cluster."""
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
@@ -612,7 +622,7 @@ def work_clusters(part: Part) -> Result:
 
 
 def parts(kind: str, programs: int, seed: int, warps: int) -> list[Part]:
-    """Return all that is to be done, such that each family is as far as the others whenever it ends."""
+    """Return all parts in an order in which each family has made equal progress, whenever the run ends."""
     shares = OF_ALL if kind == "all" else {kind: 1}
     weights = {
         (one, family): Fraction(share * weight, sum(SHARES[one].values()))
@@ -631,7 +641,7 @@ def parts(kind: str, programs: int, seed: int, warps: int) -> list[Part]:
 
 
 VERDICTS = ("verified", "failed", "incomplete", "failed or incomplete", UNKNOWN)
-"""what the interleavings of a program let wsemu say of it"""
+"""verdicts that the interleavings of a program allow"""
 
 
 def show(family: str, found: Counter[str], programs: int) -> None:

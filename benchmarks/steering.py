@@ -1,9 +1,9 @@
-"""CTAs that meet: what each kind of kernel takes to be decided, and whether what is broken in it is found.
+"""CTAs that synchronize: how long each kind of kernel takes to decide, and whether wsemu finds what is broken in it.
 
 Prints a row for each kernel of `tests/unit/steering_kernels.py`, `steering_places.py`, `steering_copies.py` and
-`steering_groups.py`: verdict and processor time on `--ctas` CTAs of 64 threads, verdicts of its broken variants, and
-for those that one counter or commuting atomics decide the time on 1,000 CTAs.  A right kernel that is not verified, or
-a broken one that does not fail, makes the exit code 1.
+`steering_groups.py`: the verdict and processor time on `--ctas` CTAs of 64 threads, and the verdicts of its broken
+variants.  For kernels that one counter or commuting atomics decide, it also prints the time on 1,000 CTAs.  The exit
+code is 1 if a correct kernel is not verified, or a broken one does not fail.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.unit.test_orders_of_copies import BROKEN as BROKEN_COPIES
 
 MANY = 1_000
 TILES = 6
-"""that are drawn"""
+"""number of tiles that are drawn"""
 
 
 def timed(kernel: Any, ctas: int, given: tuple[Any, ...], **options: Any) -> tuple[str, float]:

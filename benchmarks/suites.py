@@ -1,10 +1,10 @@
-"""Runs the tests of a package that launches through the driver, module by module, under `wsemu run`, and counts them.
+"""Run the tests of a package that launches through the driver, module by module, under `wsemu run`, and count them.
 
     python benchmarks/suites.py --python clients/bin/python numba
     python benchmarks/suites.py --python clients/bin/python cuda-core --folder cuda-python/cuda_core/tests
 
-The tests of numba-cuda are in its wheel; those of cuda.core in its repository.  Findings of `wsemu` do not fail a test:
-a line of a module also has the verdicts of its launches.
+The tests of numba-cuda are in its wheel; those of cuda.core are in its repository.  Findings of `wsemu` do not fail a
+test: the line of a module also shows the verdicts of its launches.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def list_modules(python: str, options: argparse.Namespace) -> list[str]:
 
 
 def run_module(python: str, module: str, options: argparse.Namespace, folder: str) -> str:
-    """Run the tests of a module; return what they print."""
+    """Run the tests of a module; return their output."""
     test = ["-m", "numba.runtests", "-v"] if options.suite == "numba" else ["-m", "pytest", "-q", "-x", "--tb=line"]
     if options.suite != "numba":
         test.remove("-x")
@@ -62,7 +62,7 @@ def count_tests(text: str, suite: str) -> Counter[str]:
         found = PYTEST.findall(text)
         return Counter({word: int(number) for number, word in found})
     ran, ended = RAN.search(text), UNITTEST.search(text)
-    if ran is None or ended is None:  # cut off: those that were printed
+    if ran is None or ended is None:  # cut off: count those that were printed
         return Counter(passed=len(re.findall(r"\bok$", text, re.MULTILINE)), cut=1)
     parts = dict(part.split("=") for part in (ended[1] or "").split(", ") if "=" in part)
     counts = Counter({name: int(number) for name, number in parts.items()})

@@ -1,8 +1,8 @@
-"""Mutants that survive, and why each changes nothing that these programs could show.
+"""Mutants that survive, and why each of them changes nothing that these programs could show.
 
     (file function, the changed line, why)
 
-`...` in a line stands for anything; comments are left out of it, and lines of one statement are one.
+In a line, `...` matches anything.  Comments are left out of a line, and several lines of one statement form one line.
 """
 
 WAITS = (

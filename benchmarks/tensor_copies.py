@@ -1,11 +1,11 @@
-"""Tensor copies against records of an H100, every byte.
+"""Compare every byte of tensor copies with records of an H100.
 
     python benchmarks/tensor_copies.py FILE ... [--engine vm|reference] [--every N]
 
-Each file has copies in the form that tests/tensor_kernels.py reads: the fields of a map, coordinates, and what was in
-memory behind the copy. Makes each copy with a kernel in PTX, and prints for each file how many copies and bytes it has,
-how many bytes differ, and how many mbarriers were credited with another number of bytes. Exit code 1 if there are any,
-or if a launch is not `verified`.
+Each file has copies in the format that tests/tensor_kernels.py reads: the fields of a map, coordinates, and the
+contents of memory after the copy.  The benchmark performs each copy by a kernel in PTX.  For each file it prints the
+numbers of copies and bytes, how many bytes differ, and how many mbarriers were credited with another number of bytes.
+The exit code is 1 if there are any, or if a launch is not `verified`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests import tensor_kernels as kernels
 
 
 def main() -> int:
-    """Compare what the files have."""
+    """Compare the copies in the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--engine", choices=("vm", "reference"), default="vm")

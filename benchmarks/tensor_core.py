@@ -1,8 +1,8 @@
-"""Compares sums of tensor cores with records of hardware: `python benchmarks/tensor_core.py FILE.npz ...`.
+"""Compare sums of tensor cores with records of hardware: `python benchmarks/tensor_core.py FILE.npz ...`.
 
-A file holds, for each operation NAME of `wsemu.model.matrix.MMA`, the bits NAME/a [tiles, m, k], NAME/b [tiles, k, 8],
-NAME/c and NAME/d [tiles, m, 8], as `tests/data/tensor_core.npz` does.  Prints how many sums are the same, and how long
-they took; exit code 1 where one differs.
+A file has, for each operation NAME of `wsemu.model.matrix.MMA`, the bits NAME/a [tiles, m, k], NAME/b [tiles, k, 8],
+NAME/c and NAME/d [tiles, m, 8], as in `tests/data/tensor_core.npz`.  The benchmark prints how many sums are equal, and
+how long they took; the exit code is 1 if one differs.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def main(words: list[str]) -> None:
 
 
 def ring() -> Any:
-    """Return what predicts a row of `rings.jsonl`."""
+    """Return the prediction for a row of `rings.jsonl`."""
     import wsemu
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,12 @@
-"""Measure fresh launches on an H200, and compare predictions with them.
+"""Measure fresh launches on an H200, and compare predictions with the measurements.
 
     python benchmarks/time_device.py measure --out ROWS.json [--stalls]    on the device: needs libcuda and Python alone
     python benchmarks/time_device.py compare ROWS.json [--held-out] [--each] [FAMILY ...]    anywhere: the table
     python benchmarks/time_device.py list
 
-The launches are those of `time/launches.json.gz`, which `time_launches.py` collects.  Each runs eight times in a graph,
-seven times over; the median counts.  `--stalls` also reads the reasons of stalls, with Nsight Compute (`ncu`).
-`compare` shows the launches that are not held out, and with `--held-out` the others.
+The launches are those of `time/launches.json.gz`, which `time_launches.py` collects.  Each launch runs eight times in a
+graph, and the graph seven times; the median counts.  `--stalls` also reads the reasons of stalls, with Nsight Compute
+(`ncu`).  `compare` shows the launches that are not held out; with `--held-out`, it shows the others.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Device:
         self.random = {name: _random(name) for name in ("float16", "float32", "float64")}
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the driver; RuntimeError for its errors."""
+        """Call a function of the driver; raise RuntimeError for its errors."""
         status = getattr(self.cuda, name)(*arguments)
         if status:
             text = ctypes.c_char_p()
@@ -100,7 +100,7 @@ class Device:
         return address
 
     def prepare(self, one: dict[str, Any]) -> tuple[Any, Any, list[Any], dict[str, int]]:
-        """Return function, parameters, memory to release, and what ptxas made of the function."""
+        """Return the function, its parameters, the memory to release, and what ptxas reports about the function."""
         function = ctypes.c_void_p()
         self.call("cuModuleGetFunction", ctypes.byref(function), self.module(one["module"]), one["entry"].encode())
         found = {}
@@ -233,7 +233,7 @@ def measure(path: Path, *, stalls: bool, resume: bool = False) -> None:
 
 
 def once() -> None:
-    """Launch each kernel once, for a profiler; print which."""
+    """Launch each kernel once, for a profiler, and print its name."""
     made, started = collection(), time.perf_counter()
     device = Device(made["modules"])
     launches = sorted(made["launches"], key=lambda one: random.Random(identify(one)).random())
@@ -248,7 +248,7 @@ def once() -> None:
 
 
 def profile() -> dict[str, dict[str, float]]:
-    """Return launch -> its counters, by Nsight Compute; empty if it is missing."""
+    """Return launch -> its counters from Nsight Compute; empty if Nsight Compute is missing."""
     ncu = shutil.which("ncu")
     if ncu is None:
         print("no ncu")
@@ -295,7 +295,7 @@ def compare(path: Path, families: list[str], *, held_out: bool, each: bool) -> N
             continue
         try:
             made_ = predictor.predict(one, row["registers"])
-        except Exception as error:  # a launch that the model refuses is listed, and the others are compared
+        except Exception as error:  # a launch that the model rejects is listed, and the others are compared
             print(f"{identify(one)}: {type(error).__name__}: {error}", flush=True)
             continue
         pair = row["us"], made_.microseconds
@@ -334,7 +334,7 @@ KINDS = {
     "shared": ("short_scoreboard", "mio_throttle"),
     "arithmetic": ("wait", "math_pipe_throttle", "dispatch_stall"),
 }
-"""kinds of reasons -> those of Nsight Compute; it counts waits on mbarriers as long scoreboard"""
+"""kinds of reasons -> those of Nsight Compute, which counts waits on mbarriers as long scoreboard"""
 _AS_COUNTERS = {"mbarrier": "long_scoreboard", "copies": "long_scoreboard", "tensor": "gmma"}
 
 
@@ -358,7 +358,7 @@ class Predictor:
         self.modules, self.loaded = modules, {}  # type: dict[str, str], dict[str, Any]
 
     def kernel(self, module: str, entry: str) -> Any:
-        """Return a kernel; its module is read once."""
+        """Return a kernel; its module is loaded once."""
         import wsemu
 
         if module not in self.loaded:

@@ -1,8 +1,8 @@
 """Collect the launches that `time_device.py` measures: `python benchmarks/time_launches.py`.
 
 Writes `time/launches.json.gz`: the launches with their arguments, and the PTX of their kernels, so that measuring and
-predicting need neither nvcc nor Numba-CUDA.  Collecting needs both.  Kernels are those of `time/fresh.cu` and of
-`examples/`; a third of the launches, chosen by a hash, is held out.
+predicting need neither nvcc nor Numba-CUDA.  Collecting needs both.  The kernels are those of `time/fresh.cu` and of
+`examples/`.  One third of the launches, chosen by a hash, is held out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LAUNCHES = HERE / "launches.json.gz"
 TILE = 4096
 MULTIPROCESSORS = 132
 LEAST = {1: 120 * 1024, 2: 80 * 1024, 3: 72 * 1024, 4: 52 * 1024}
-"""CTAs of a multiprocessor -> bytes of dynamic shared memory with which no more fit"""
+"""CTAs of a multiprocessor -> bytes of dynamic shared memory with which no more CTAs fit"""
 HELD_OUT = 3
 """one launch in so many is held out"""
 _modules: dict[Any, Any] = {}
@@ -50,7 +50,7 @@ class Collection:
         self, family: str, group: str, version: str, module: str, entry: str, grid: Any, block: int, dynamic: int,
         values: Any,
     ) -> None:  # fmt: skip
-        """Add a launch; those of one `group` do the same in different versions."""
+        """Add a launch; launches of one `group` do the same in different versions."""
         arrays: list[Any] = []
         parameters = [_parameter(value, arrays) for value in values]
         launch = {
@@ -160,7 +160,7 @@ def _add_ring(found: Collection, name: str, each: int, per: int, it: int) -> Non
     shared = stages * (size * copies + 16) if kind not in ("ahead", "exchange") else 0
     grid = MULTIPROCESSORS * each
     of_cluster = 2 if kind == "multicast" else 1
-    """CTAs that share a tile, of which each writes its own result"""
+    """Return CTAs that share a tile, each of which writes its own result."""
     tiles = grid * per // of_cluster
     sums = 8 * grid if kind == "dot" else 0
     arrays = np.zeros(tiles * size // 4, np.float32), np.zeros(tiles * size // 4 * of_cluster + sums, np.float32)
@@ -179,7 +179,7 @@ def _add_block(found: Collection, name: str, threads: int, per: int, it: int) ->
 
 
 def _compile(path: Path, **changes: str) -> str:
-    """Return the PTX of a file, some constants of which are replaced."""
+    """Return the PTX of a file with some constants replaced."""
     text = path.read_text(encoding="utf-8")
     for old, new in changes.items():
         text, count = re.subn(rf"\b{old} = \d+", f"{old} = {new}", text)

@@ -1,10 +1,10 @@
-"""What tells a broken pattern from a right one: a fixed list of transfers, pipelines, constructions and plans.
+"""A fixed list of transfers, pipelines, constructions and plans, which distinguish a broken pattern from a correct one.
 
     for trial in trials("strided.py"):
         why = trial.run(patterns)        # `` if all is right, else `checker: race`, `result`, `error: ...`, `cost`
 
-`patterns` is the module `wsemu.patterns`, or one with a change.  A trial names patterns by source text, since their
-classes are those of that module.
+`patterns` is the module `wsemu.patterns`, or a changed copy of it.  A trial refers to patterns by source text, since
+their classes belong to that module.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ TILE = 96
 COMPUTE, DMA = 64, 96
 MOST_STAGES = 4
 STRICT = settings.Settings(budget=400_000, fail_on=frozenset({"dangling-arrive"}))
-"""warp instructions of a launch, many times what the longest needs; and an arrival that is left over is an error"""
+"""settings of a launch: a limit on warp instructions, several times what the longest launch needs; an arrival that is
+left over counts as an error"""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Something to try: the files of `patterns` that it is about, what it is called, and what it does."""
+    """One test: the files of `patterns` that it covers, its name, and its function."""
 
     about: tuple[str, ...]
     name: str
@@ -38,14 +39,14 @@ class Trial:
 
 
 def checked(report: wsemu.Report) -> str:
-    """What a report says against a launch that should be verified."""
+    """Return why a report shows an error, although the launch should be verified."""
     if report.verdict == "verified":
         return ""
     return f"checker: {report.errors[0].code if report.errors else report.verdict}"
 
 
 def made(patterns: Any, text: str) -> Any:
-    """The object that `text` makes, with the names of `patterns`."""
+    """Return the object that the expression `text` creates, with the names of `patterns`."""
     return eval(text, {**vars(patterns), "ROLES": (1, 64, 64, 64)})  # our own text, below
 
 
@@ -85,7 +86,7 @@ halo        CudaDMAHalo(*ROLES, 8, 40, 3, 2, 512, alignment=16, bytes_per_thread
 halo        CudaDMAHalo(*ROLES, 4, 32, 16, 4, 224, alignment=8, corners=True)
 halo        CudaDMAHalo.unspecialized(64, 4, 5, 4, 3, 64)
 """.strip().splitlines()
-"""the file, the pattern and what `check_transfer` is to know besides"""
+"""the file, the pattern, and further arguments of `check_transfer`"""
 
 
 def once(text: str, two_phase: bool, constants: bool) -> Trial:
@@ -109,7 +110,7 @@ def parts(text: str) -> tuple[str, str, str]:
 
 # -- many transfers, one after the other -------------------------------------------------------------------------------
 def pipeline(buffers: Any, two_phase: bool) -> Any:
-    """The producer loop and the consumer loop of `Buffers`, known when compiled."""
+    """Return a kernel with the producer loop and the consumer loop of `Buffers`, known at compile time."""
 
     @cuda.jit
     def kernel(tiles, x, y):
@@ -136,7 +137,7 @@ def pipeline(buffers: Any, two_phase: bool) -> Any:
 
 
 def pipeline_of_argument() -> Any:
-    """The same with the buffers as an argument."""
+    """Return the same kernel with the buffers as an argument."""
 
     @cuda.jit
     def kernel(buffers, tiles, x, y):
@@ -157,7 +158,8 @@ def pipeline_of_argument() -> Any:
 
 
 def one_by_one(dma: Any, way: str) -> Any:
-    """A pattern alone, round after round, at once or in two phases; or its transfer, with the four calls around it."""
+    """Return a kernel that runs a pattern alone, round after round, in one call or in two phases; or its transfer, with
+    the four calls around it."""
     at_once, two_phase = way == "at once", way == "two phases"
 
     @cuda.jit
@@ -189,7 +191,7 @@ def one_by_one(dma: Any, way: str) -> Any:
 
 
 def by_everybody(dma: Any) -> Any:
-    """Without DMA warps, where the four calls do nothing."""
+    """Return a kernel without DMA warps, in which the four calls do nothing."""
 
     @cuda.jit
     def kernel(tiles, x, y):
@@ -207,7 +209,7 @@ def by_everybody(dma: Any) -> Any:
 
 
 def launched(kernel: Any, threads: int, tiles: int, *first: Any) -> str:
-    """What a launch with so many tiles comes to."""
+    """Return the outcome of a launch with this number of tiles."""
     x = np.arange(1, tiles * TILE + 1, dtype=np.float32)
     y = np.zeros(max(tiles, 1) * TILE, np.float32)
     x = x if tiles else np.zeros(1, np.float32)
@@ -233,7 +235,7 @@ TRIPS = (0, 1, 2, 3, 7)
 def buffered(text: str, tiles: int, way: str) -> Trial:
     def run(patterns: Any) -> str:
         buffers = made(patterns, text.format(FILL.format(2 if tiles == 7 else 1)))
-        threads = patterns.block_size(buffers) + 32  # one more warp, that takes no part
+        threads = patterns.block_size(buffers) + 32  # one more warp, which does not participate
         if way == "argument":
             return launched(pipeline_of_argument(), threads, tiles, buffers)
         return launched(pipeline(buffers, way == "two phases"), threads, tiles)
@@ -383,7 +385,7 @@ Buffers.double(CudaDMASequential(1, 32, 32, 32, 64))
 Buffers.double(CudaDMASequential(1, 32, 32, 32, 64)).objects()
 Buffers.manual_double(CudaDMASequential(1, 32, 32, 32, 64)).objects()
 """.strip().splitlines()
-"""what is made, or the error that is raised instead"""
+"""expression -> the object, or the error that is raised instead"""
 
 PLANS = """
 CudaDMASequential(*ROLES, 4096, alignment=16)
@@ -410,14 +412,14 @@ CudaDMAIndirect(*ROLES, 64, 5, alignment=16)
 CudaDMAHalo(*ROLES, 4, 32, 16, 4, 224, alignment=16)
 CudaDMAHalo(*ROLES, 4, 9, 8, 4, 100, corners=True)
 """.strip().splitlines()
-"""how a transfer goes: what costs more than before is seen here"""
+"""plans of transfers; they show whether a transfer costs more than before"""
 
 _right: dict[str, str] = {}
-"""what the patterns as they stand say: see `learn`"""
+"""results of the unchanged patterns: see `learn`"""
 
 
 def said(patterns: Any, text: str) -> str:
-    """An object as text, or the error in its place."""
+    """Return an object as text, or the error in its place."""
     try:
         result = made(patterns, text)
         return f"{result.plan()}" if text in PLANS else f"{result!r}"
@@ -426,12 +428,12 @@ def said(patterns: Any, text: str) -> str:
 
 
 def learn(patterns: Any) -> None:
-    """Take what these patterns say for what is right."""
+    """Record the results of these patterns as correct."""
     _right.update((text, said(patterns, text)) for text in CONSTRUCTIONS + PLANS)
 
 
 def spoken(about: tuple[str, ...], text: str, word: str) -> Trial:
-    """A trial by what is said."""
+    """Return a trial that compares the text of an object."""
 
     def run(patterns: Any) -> str:
         found, right = said(patterns, text), _right[text]
@@ -444,7 +446,7 @@ def spoken(about: tuple[str, ...], text: str, word: str) -> Trial:
 
 
 def trials(file: str) -> list[Trial]:
-    """All trials; those about a file of `patterns` first, and those that cost little before them."""
+    """Return all trials: those about a file of `patterns` first, then cheap ones before expensive ones."""
     found = [spoken(("rules.py", "base.py"), text, "result") for text in CONSTRUCTIONS]
     for two_phase in (False, True):
         for constants in (False, True):

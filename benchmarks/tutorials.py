@@ -58,7 +58,7 @@ def main() -> None:
     where = "import pathlib, triton; print(pathlib.Path(triton.__file__).parent)"
     package = subprocess.run([options.python, "-c", where], check=True, capture_output=True, text=True).stdout.strip()
     with tempfile.TemporaryDirectory() as top:
-        folder = Path(top) / "python" / "tutorials"  # tutorial 07 finds a library by its place in the repository
+        folder = Path(top) / "python" / "tutorials"  # tutorial 07 finds a library by its path in the repository
         folder.mkdir(parents=True)
         libraries = Path(top) / "third_party" / "nvidia" / "backend" / "lib"
         libraries.parent.mkdir(parents=True)

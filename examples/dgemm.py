@@ -38,7 +38,7 @@ DMA_BLOCK = THREADS + 2 * DMA_THREADS
 ROW_BYTES = 8 * BLOCK  # of a column of A or a row of B in a block
 
 STAGES = 4
-RING = Pipeline(STAGES, 2 * HALF, THREADS // 32)  # a lane of each compute warp gives back its halves
+RING = Pipeline(STAGES, 2 * HALF, THREADS // 32)  # a lane of each compute warp releases its halves
 
 NOTHING = ((0.0,) * 4,) * 4
 
@@ -202,7 +202,7 @@ def algorithm_3(a, b, c):
             copy_half(a_tile, 0, a, k + DEPTH, row)
             copy_half(b_tile, 0, b, k + DEPTH, column)
         sums = multiply_half(a_tile, b_tile, 1, sums)
-        cuda.syncthreads()  # and the other way round
+        cuda.syncthreads()  # and the reverse
     write_pairs(c, sums)
 
 

@@ -23,7 +23,7 @@ PITCH = SLICE + 8
 ON_THE_WAY = STAGES - 2  # slices that may be, while one is used
 THREADS = 128
 
-RING = Pipeline(4, 2, THREADS // 32)  # a lane of each compute warp gives back its slices
+RING = Pipeline(4, 2, THREADS // 32)  # a lane of each compute warp releases its slices
 LINE_BYTES, PITCH_BYTES = 2 * SLICE, 2 * PITCH
 TILE_A = CudaDMATile(1, 32, THREADS, THREADS, TILE, LINE_BYTES, swizzle="64B")
 TILE_B = CudaDMATile(2, 32, THREADS, THREADS + 32, TILE, LINE_BYTES, swizzle="64B")
@@ -75,7 +75,7 @@ def write(c, sums):
 
 @cuda.jit(device=True)
 def copy_slice(tile, stage, x, row, column):
-    """A slice of TILE lines of x into a stage, 16 bytes per thread in each step."""
+    """Copy a slice of TILE lines of x into a stage, 16 bytes per thread in each step."""
     for piece in range(cuda.threadIdx.x, TILE * SLICE // 8, THREADS):
         line, at = piece // (SLICE // 8), piece % (SLICE // 8) * 8
         ptx.cp_async_cg(tile, (stage, line, at), x, (row + line, column + at), 16)

@@ -45,9 +45,7 @@ STAGES = 5
 RING_TILE = 1024  # elements
 RING_BYTES = 4 * RING_TILE
 RING_THREADS = RING_TILE // 4  # that compute, four elements each
-RING = Pipeline(
-    STAGES, 1, RING_THREADS // 32
-)  # one thread fills it, a lane of each compute warp gives back its buffers
+RING = Pipeline(STAGES, 1, RING_THREADS // 32)  # one thread fills it; a lane of each compute warp releases its buffers
 
 HALF = np.float32(0.5)
 
@@ -83,7 +81,7 @@ def staged(n, a, x, y, intensity):
     for first in range(cuda.blockIdx.x * TILE, n, cuda.gridDim.x * TILE):
         x_tile[thread] = x[first + thread]
         y_tile[thread] = y[first + thread]
-        cuda.syncthreads()  # a thread uses what it copied itself: staging as such is what is measured
+        cuda.syncthreads()  # a thread uses what it copied itself: this measures the staging alone
         y[first + thread] = compute(a, x_tile[thread], y_tile[thread], intensity)
         cuda.syncthreads()
 
@@ -242,7 +240,8 @@ KERNELS = (
 
 
 def expected(a, x, y, intensity):
-    """The kernels' results in float32: a is a power of two, as 0.5 is, so that fused or not, they round once."""
+    """Return the kernels' results in float32.  `a` is a power of two, so the results round once whether fused or
+    not."""
     value = a * x + y
     for _ in range(intensity):
         value = HALF * value + x

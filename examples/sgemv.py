@@ -33,10 +33,10 @@ VECTOR_DMA_THREADS = 32
 MATRIX_DMA_THREADS = 128
 BLOCK = COMPUTE_THREADS + VECTOR_DMA_THREADS + MATRIX_DMA_THREADS
 TILE = 128  # columns of the matrix, elements of the vector
-HALF_TILE = TILE // 2  # where there are two of each
+HALF_TILE = TILE // 2  # if there are two of each
 STEP_BYTES = TILE * COLUMN_BYTES // MATRIX_DMA_THREADS  # of a DMA thread of the matrix: its whole part of a tile
 HALF_STEP_BYTES = STEP_BYTES // 2
-BATCH = 32  # loads from shared memory, one behind the other
+BATCH = 32  # loads from shared memory, one after the other
 
 VECTOR = CudaDMASequential(1, VECTOR_DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS, 4 * TILE, alignment=16)
 HALF_VECTOR = CudaDMASequential(1, VECTOR_DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS, 4 * HALF_TILE, alignment=16)
@@ -51,7 +51,7 @@ BLOCK_DOUBLE = FIRST_MATRIX_THREAD_DOUBLE + 2 * MATRIX_DMA_THREADS
 
 STAGES = 10
 RING_TILE = 16  # columns of a buffer of the ring, and lanes of its warp that copy one each
-RING = Pipeline(STAGES, RING_TILE, COMPUTE_THREADS // 32)  # a lane of each compute warp gives back its buffers
+RING = Pipeline(STAGES, RING_TILE, COMPUTE_THREADS // 32)  # a lane of each compute warp releases its buffers
 
 
 @cuda.jit(device=True)
@@ -125,7 +125,7 @@ def reference(n, alpha, matrix, x, y):
     row = cuda.blockIdx.x * COMPUTE_THREADS + thread
     total = np.float32(0)
     for column in range(0, n, TILE):
-        load_row(elements, matrix, row, column)  # under way while all wait for the vector
+        load_row(elements, matrix, row, column)  # in flight while all wait for the vector
         for j in range(thread, TILE, COMPUTE_THREADS):
             vector_tile[j] = x[column + j]
         cuda.syncthreads()

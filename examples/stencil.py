@@ -39,8 +39,8 @@ HALO_THREADS = 96  # 8 rows of 8 units, then 32 flanks of one
 BLOCK_THREADS = 128  # 16 rows of 8 units
 COMPUTE_BARRIER = 15  # far from the barriers of the DMA objects
 
-SLICES = 8  # in the ring: the one in use, 4 ahead of it, and 3 under way
-RING = Pipeline(SLICES, ROWS, COMPUTE_THREADS // 32)  # a lane of each compute warp gives back its slices
+SLICES = 8  # in the ring: the one in use, 4 ahead of it, and 3 in flight
+RING = Pipeline(SLICES, ROWS, COMPUTE_THREADS // 32)  # a lane of each compute warp releases its slices
 
 C0, C1, C2, C3, C4 = (np.float32(c) for c in (-205 / 24, 8 / 5, -1 / 5, 8 / 315, -1 / 560))  # the Laplacian's
 
@@ -149,7 +149,7 @@ def block_and_halo(halo, block, points, leading, volume, result):
         halo.start_async_dma()
         block.start_async_dma()
         for z in range(slices):
-            block.wait_for_dma_finish()  # the compute warps meet here: none still reads the slice before
+            block.wait_for_dma_finish()  # the compute warps synchronize here: none still reads the previous slice
             ahead4 = leading[tile_y - RADIUS, tile_x - RADIUS]
             block.start_async_dma()
             points[tile_y, tile_x] = current

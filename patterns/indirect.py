@@ -37,7 +37,7 @@ class CudaDMAIndirect(Transfer):
         dma.execute_dma(src, dst, index)
 
     `index` is an array of integers in global or shared memory; its numbers count elements of `element_bytes` bytes.
-    The indices of a scatter differ from each other.
+    The indices of a scatter must be distinct.
     """
 
     element_bytes: int

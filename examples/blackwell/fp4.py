@@ -20,7 +20,7 @@ FACTORS = {0x28: 0.25, 0x30: 0.5, 0x38: 1.0, 0x3C: 1.5, 0x40: 2.0}
 
 
 def random_matrix(generator, rows, columns):
-    """Return the packed numbers, the factors in blocks, and the matrix that they stand for."""
+    """Return the packed numbers, the factors in blocks, and the matrix that they represent."""
     numbers = generator.integers(0, 16, (rows, columns), np.uint8)
     factors = generator.choice(np.array([*FACTORS], np.uint8), (rows, columns // 16))
     packed = numbers[:, ::2] | numbers[:, 1::2] << 4

@@ -20,7 +20,7 @@ def fft_barrier_id_taken(x, y):
             TILE.wait_for_dma_finish()
             plane[thread] = buffer[thread]
             TILE.start_async_dma()
-            ptx.bar_sync(3, COMPUTE_THREADS)  # give an id of no object, such as 15
+            ptx.bar_sync(3, COMPUTE_THREADS)  # give an id that no object uses, such as 15
             other = plane[thread ^ 32]
             ptx.bar_sync(3, COMPUTE_THREADS)
             y[i + thread] = plane[thread] + other

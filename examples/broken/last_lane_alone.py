@@ -10,7 +10,7 @@ def last_lane_alone(x, y):
     lane = cuda.threadIdx.x
     total = x[lane] if lane < x.size else np.float32(0)
     if lane >= x.size:
-        return  # should go on with its zero
+        return  # should continue with its zero
     for distance in (16, 8, 4, 2, 1):
         total += cuda.shfl_down_sync(0xFFFFFFFF, total, distance)
     if lane == 0:
