@@ -171,7 +171,7 @@ def _checking(*, quiet: bool = False, accept: bool = False) -> Callable[..., Non
             raise typer.Exit(watch_program(sys.argv[1:]))
         for name in ("file", "arguments", "module", "fix", "write", "progress", "watch"):
             del given[name]
-        given = {name: _plain(value) for name, value in given.items() if value not in (None, [], ())}
+        given = {name: _to_toml_value(value) for name, value in given.items() if value not in (None, [], ())}
         fixing = commands.Fixing(fix or write, write)
         options: dict[str, Any] = {"quiet": quiet, "fixing": fixing, "module": module}
         options |= {"progress": progress.value, "accept": accept}
@@ -186,7 +186,7 @@ def _launch(context: typer.Context) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, [], ())}
 
 
-def _plain(value: Any) -> Any:
+def _to_toml_value(value: Any) -> Any:
     """Return a value as TOML would represent it."""
     if isinstance(value, StrEnum):
         return value.value

@@ -90,7 +90,7 @@ def check(
             options["fixes"] = Fixes(rerun=None if module or name else Rerun(file, arguments, given))
         try:
             with _using_baseline(file, settings, printer), _certifying(chosen, printer) as certificates:
-                code = _each(targets, chosen.save_witness, settings, options)
+                code = _run_targets(targets, chosen.save_witness, settings, options)
                 code = 0 if settings.allow_incomplete and code == INCOMPLETE else code
             if certificates is not None:
                 code = max(code, certificates.exit_code, key=WORST.index)
@@ -185,7 +185,7 @@ def _accept(file: Path, targets: Sequence[Target], chosen: Chosen, settings: Set
     printer = Printer()
     try:
         with adding_hook(observers, found.observe):
-            code = _each(targets, "", settings, options)
+            code = _run_targets(targets, "", settings, options)
         if code in (USAGE, INTERNAL, INTERRUPTED):
             return code
         write_baseline(chosen.baseline or FILE, found, printer)
@@ -198,7 +198,7 @@ def _accept(file: Path, targets: Sequence[Target], chosen: Chosen, settings: Set
     return 0
 
 
-def _each(targets: Sequence[Target], witnesses: str, settings: Settings, options: dict[str, Any]) -> int:
+def _run_targets(targets: Sequence[Target], witnesses: str, settings: Settings, options: dict[str, Any]) -> int:
     """Run all targets until one is interrupted; return the common exit code."""
     code = 0
     for one in targets:

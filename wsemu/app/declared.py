@@ -111,7 +111,7 @@ def _with_suggestion(error: Any, message: str) -> str:
     return suggestion(message, (flag for p in context.command.params for flag in (*p.opts, *p.secondary_opts)))
 
 
-def _has(command: Any, option: str) -> bool:
+def _has_option(command: Any, option: str) -> bool:
     return any(option in parameter.opts for parameter in command.params)
 
 
@@ -123,7 +123,7 @@ def _show(error: Any, file: IO[str] | None = None) -> None:
     said = message[:1].lower() + message[1:].rstrip(".")
     name = getattr(error, "option_name", None)
     if name and context and isinstance(context.command, _Commands):
-        having = next((command for command, made in _COMMANDS.items() if _has(made, name)), None)
+        having = next((command for command, made in _COMMANDS.items() if _has_option(made, name)), None)
         said += f" before the command: give it behind, as in `wsemu {having} {name}`" if having else ""
     typer.echo("\n".join([*lines, f"error: {said}"]), file=file or sys.stderr)
 

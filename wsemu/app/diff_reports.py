@@ -222,12 +222,12 @@ def _format_change(change: dict[str, Any]) -> str:
     before, after = change["before"], change["after"]
     name = {"verdict": "", "microseconds": ""}.get(change["name"], f" {change['name'].replace('_', ' ')}")
     unit = " us" if change["name"] == "microseconds" else ""
-    texts = [f"{value:,.6g}{unit}" if isinstance(value, float) else _plain(value) for value in (before, after)]
+    texts = [f"{value:,.6g}{unit}" if isinstance(value, float) else _count_text(value) for value in (before, after)]
     share = ""
     if before and after and not isinstance(before, str):
         share = f" ({(after / before - 1) * 100:+.1f} %)"
     return f"{change['launch']}{name}: {texts[0]} -> {texts[1]}{share}"
 
 
-def _plain(value: Any) -> str:
+def _count_text(value: Any) -> str:
     return "not launched" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -86,10 +86,10 @@ class Adapter:
         """Receive messages until the connection ends."""
         while (text := self.transport.read()) is not None:
             with contextlib.suppress(ValueError):
-                self._take(json.loads(text))
+                self._handle_request(json.loads(text))
         self._leave()
 
-    def _take(self, request: Any) -> None:
+    def _handle_request(self, request: Any) -> None:
         if not isinstance(request, dict) or request.get("type") != "request":
             return
         at_once = self.AT_ONCE.get(request.get("command", ""))
@@ -147,12 +147,12 @@ class Adapter:
         self.configured.set()
         self.requests.put({"command": "disconnect"})
 
-    def _nothing(self, given: Message) -> Message:
+    def _empty_breakpoints(self, given: Message) -> Message:
         return {"breakpoints": []}
 
     AT_ONCE: ClassVar[dict[str, Callable[[Adapter, Message], Message | None]]] = {
         "initialize": _initialize, "launch": _launch, "attach": _launch, "setBreakpoints": _breakpoints,
-        "setExceptionBreakpoints": _nothing, "setFunctionBreakpoints": _nothing,
+        "setExceptionBreakpoints": _empty_breakpoints, "setFunctionBreakpoints": _empty_breakpoints,
         "configurationDone": _handle_configuration_done,
         "threads": _threads, "pause": _pause, "disconnect": _leave, "terminate": _leave,
     }  # fmt: skip

@@ -94,7 +94,7 @@ class CheckResult:
             for place, finding in enumerate(report.findings):
                 path, entry = self._finding_diagnostic(report, finding)
                 entry["data"] = {"report": number, "finding": place}
-                if not any(_same(entry, known) for known in found.setdefault(path, [])):
+                if not any(_is_same_diagnostic(entry, known) for known in found.setdefault(path, [])):
                     found[path].append(entry)
             if report.verdict == "incomplete":
                 found[self.file].append(self._undecided_diagnostic(report))
@@ -207,7 +207,7 @@ class CheckResult:
         return found
 
 
-def _same(one: Json, other: Json) -> bool:
+def _is_same_diagnostic(one: Json, other: Json) -> bool:
     return all(one[name] == other.get(name) for name in ("range", "code", "message"))
 
 

@@ -297,7 +297,7 @@ def _format_shared_arrays(
     """Return the texts of arrays in one range of memory, which is saved in the file of the first one."""
     (first, array), *others = members
     name = f"{path.stem}.{next(names)}.npy"
-    if array.flags.c_contiguous and all(_alike(array, other) for _, other in others):
+    if array.flags.c_contiguous and all(_share_memory(array, other) for _, other in others):
         np.save(path.with_name(name), array, allow_pickle=False)
         return {first: name} | {way: f"same:{first}" for way, _ in others}
     held = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
@@ -305,7 +305,7 @@ def _format_shared_arrays(
     return {way: _view(one, low, name if way == first else f"same:{first}", path) for way, one in members}
 
 
-def _alike(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+def _share_memory(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     interfaces = [array.__array_interface__ for array in (one, other)]
     return interfaces[0] == interfaces[1]
 

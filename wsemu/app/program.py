@@ -93,7 +93,7 @@ def run(
     launches.checks = None if as_ptx else _own_checks(file, arguments, module, settings)
     debugging = adding_hook(around, _run_with_breakpoints) if quiet and not around else contextlib.nullcontext()
     with launches.observing_launches(), _selecting(selection, launches), debugging:
-        code, ending = _ran(Target(file, arguments, as_ptx), settings, launches, time_limit, module)
+        code, ending = _run_program(Target(file, arguments, as_ptx), settings, launches, time_limit, module)
     hidden = launches.first_swallowed_error(ending)
     if hidden is not None:
         printer.error(hidden)
@@ -129,7 +129,7 @@ def _selecting(selection: Selection, launches: Launches) -> Iterator[None]:
             launches.printer.text(f"{plural(selector.unchecked, 'launch', 'es')} ran unchecked")
 
 
-def _ran(
+def _run_program(
     target: Target,
     settings: _settings.Settings,
     launches: Launches,
@@ -145,7 +145,7 @@ def _ran(
             takeover.numba_cuda(),
             takeover.propagating_to_subprocesses(),
             run_as_main(file, target.arguments, module),
-            _within(time_limit),
+            _limiting_time(time_limit),
         ):
             _execute(target, module)
     except TimeUp:
@@ -196,7 +196,7 @@ def _run_as_it_is(
     try:
         limits(settings.arch)
         selecting = _selecting(selection, launches)
-        with launches.observing_launches(), _settings.using(settings), _within(time_limit), selecting:
+        with launches.observing_launches(), _settings.using(settings), _limiting_time(time_limit), selecting:
             ending = native_program.run(command, file, launches, selection.save)
     except TimeUp:
         printer.text(f"the time limit of {time_limit:g} s is reached {launches.progress_text}", "warning")
@@ -303,7 +303,7 @@ class TimeUp(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _within(seconds: float | None) -> Iterator[None]:
+def _limiting_time(seconds: float | None) -> Iterator[None]:
     """Raise TimeUp after this number of seconds, if the system has timers."""
     if seconds is None or not hasattr(signal, "setitimer"):
         yield

@@ -260,10 +260,10 @@ def _extent(text: str, name: str) -> tuple[int, ...]:
     text = text.replace(" ", "")
     if not _EXTENT.match(text):
         raise UsageError(f"`--{name} {text}` is no extent: give one to three numbers, `8` or `8,4,2`")
-    return tuple(_whole(part, f"`--{name}`") for part in re.split("[,xX]", text))
+    return tuple(_number_text(part, f"`--{name}`") for part in re.split("[,xX]", text))
 
 
-def _whole(digits: str, what: str) -> int:
+def _number_text(digits: str, what: str) -> int:
     """Return a number in full; raise UsageError if it has more digits than a message can show."""
     if len(digits) > _DIGITS.most:
         raise UsageError(f"{what}: {_DIGITS.excess(len(digits))}; {_DIGITS.remedy}")
@@ -273,7 +273,7 @@ def _whole(digits: str, what: str) -> int:
 def _bytes(text: str) -> int:
     if not text.isdecimal():
         raise UsageError(f"`--dynamic-shared {text}` is no number of bytes: write `--dynamic-shared 4096`")
-    return _whole(text, "`--dynamic-shared`")
+    return _number_text(text, "`--dynamic-shared`")
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def _argument(text: str, number: int, made: Arrays, way: str) -> Any:
     if text.startswith("view("):
         return _view(text, number, made, way)
     if text.startswith("same:"):
-        return _same(text, made)
+        return _earlier_array(text, made)
     if text == "null":
         return None
     if text.startswith("bytes:"):
@@ -370,7 +370,7 @@ def _shape(written: str, dtype: np.dtype[Any], text: str) -> tuple[int, ...]:
         raise UsageError(f"`--arg {text}` has the shape `{written}`: give extents, `f32[64]` or `f32[64,64]`")
     size = dtype.itemsize
     for part in parts:
-        size *= _whole(part, f"`--arg {text[:40]}`")
+        size *= _number_text(part, f"`--arg {text[:40]}`")
     if size > LARGEST:
         raise UsageError(f"`--arg {text}` has {size:,} bytes: at most {LARGEST:,}")
     return tuple(int(part) for part in parts)
@@ -385,7 +385,7 @@ def _array(
     if name == "random":
         if rest and not rest.isdecimal():
             raise UsageError(f"`--arg {text}`: the seed `{rest}` is no number; write `random` or `random:5`")
-        return _random(dtype, shape, _whole(rest, "`--arg`") if rest else number)
+        return _random(dtype, shape, _number_text(rest, "`--arg`") if rest else number)
     if fill in ("zeros", "ones"):
         return np.full(shape, int(fill == "ones"), dtype)
     if fill == "empty":
@@ -450,7 +450,7 @@ def _fields(text: str, end: str, number: int, made: Arrays, way: str) -> list[An
     return [argument(part, RANDOM * (number + 1) + n, made, f"{way}.{n}") for n, part in parts]
 
 
-def _same(text: str, made: Arrays) -> npt.NDArray[Any]:
+def _earlier_array(text: str, made: Arrays) -> npt.NDArray[Any]:
     """Parse `same:1.0`: an array of an earlier argument."""
     found = made.get(text.removeprefix("same:").strip())
     if found is None:
@@ -479,7 +479,7 @@ def _view(text: str, number: int, made: Arrays, way: str) -> npt.NDArray[Any]:
     if (
         (strides and len(strides) != len(shape))
         or not offset.isdecimal()
-        or _whole(offset, f"`--arg {text[:40]}`") + whole > array.nbytes
+        or _number_text(offset, f"`--arg {text[:40]}`") + whole > array.nbytes
     ):
         raise UsageError(f"`--arg {text}`: it does not lie in the {array.nbytes:,} bytes of that array")
     return np.ndarray(shape, dtype, array.reshape(-1).view(np.uint8), int(offset), strides)
@@ -549,7 +549,7 @@ def _extents(value: str, text: str) -> list[int]:
     inside = value[1:-1].split(",") if value[:1] == "[" and value[-1:] == "]" else ["?"]
     if not all(part.strip().isdecimal() for part in inside):
         raise UsageError(f"`--arg {text}`: `{value}` is no list of numbers: write `[64,8]`")
-    return [_whole(part.strip(), f"`--arg {text[:40]}`") for part in inside]
+    return [_number_text(part.strip(), f"`--arg {text[:40]}`") for part in inside]
 
 
 # -- results -----------------------------------------------------------------------------------------------------------

@@ -42,7 +42,9 @@ def _operand_list(first: int, count: int) -> str:
     return "{" + ", ".join(f"${first + n}" for n in range(count)) + "}"
 
 
-def _several(context: Any, builder: Any, text: str, constraints: list[str], results: Any, operands: list[Any]) -> Any:
+def _emit_tuple(
+    context: Any, builder: Any, text: str, constraints: list[str], results: Any, operands: list[Any]
+) -> Any:
     """Emit an instruction with several results, and return them as a tuple of Numba's."""
     kind = context.get_value_type(results.dtype)
     count = results.count
@@ -67,7 +69,7 @@ def _multiplication(name: str) -> Any:
             constraints += [_CONSTRAINT[to]] * count
             lists.append(_operand_list(first, count))
             first += count
-        return _several(context, builder, f"{text} {', '.join(lists)};", constraints, results, operands)
+        return _emit_tuple(context, builder, f"{text} {', '.join(lists)};", constraints, results, operands)
 
     def mma(typingctx, a, b, c):  # type: ignore[no-untyped-def]
         for kind, count, to in zip((a, b, c), counts, wanted, strict=True):
@@ -98,7 +100,7 @@ def _load(name: str) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address = _address(context, builder, signature, args)
-        return _several(context, builder, text, [*["=r"] * n, "r"], results, [address])
+        return _emit_tuple(context, builder, text, [*["=r"] * n, "r"], results, [address])
 
     def ldmatrix(typingctx, array, index):  # type: ignore[no-untyped-def]
         _check_array(name, array, index)

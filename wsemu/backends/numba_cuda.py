@@ -165,7 +165,7 @@ def convert_argument(value: Any, name: str) -> Any:
             return getattr(intrinsics(), value.__name__)
         raise UsageError(f"`{name}` is {value.name}: write `{value.name}`, Numba-CUDA resolves no other name of it")
     if isinstance(value, Foreign):
-        return _own(value)
+        return _numba_object(value)
     if isinstance(value, Declared):
         return dispatcher(value)
     if isinstance(value, DeviceArray):
@@ -184,15 +184,17 @@ def _type_name(value: Any) -> str:
     return str(value.number_name if isinstance(value, ScalarType) else value.__name__)
 
 
-def _own(value: Any) -> Any:
+def _numba_object(value: Any) -> Any:
     """Return the object of Numba-CUDA that has the name of a `Foreign`, or the result of calling it there."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_own(item) for item in value)
+        return type(value)(_numba_object(item) for item in value)
     if not isinstance(value, Foreign):
         return value
     if value.made is not None:
         function, arguments, named = value.made
-        return _own(function)(*_own(arguments), **{name: _own(item) for name, item in named.items()})
+        return _numba_object(function)(
+            *_numba_object(arguments), **{name: _numba_object(item) for name, item in named.items()}
+        )
     found: Any = numba_cuda()
     for name in value.path.split("."):
         if not hasattr(found, name):

@@ -239,7 +239,9 @@ def run(
             progress.resumed = progress.finished_examples
             watcher.show(progress)
             left = [batch for batch in campaign.batches() if batch not in progress.outcomes]
-            for batch, outcome in _outcomes(crew, left, jobs) if executor is None else _afar(crew, left, executor):
+            for batch, outcome in (
+                _outcomes(crew, left, jobs) if executor is None else _remote_results(crew, left, executor)
+            ):
                 results.add(batch, outcome)
                 progress.outcomes[batch] = outcome
                 watcher.show(progress)
@@ -259,10 +261,10 @@ def _outcomes(crew: _Crew, left: list[Batch], jobs: int) -> Iterator[tuple[Batch
         crew.waiting.put(batch)
     crew.start(min(jobs, len(left)))
     for _ in left:
-        yield _next(crew)
+        yield _next_answer(crew)
 
 
-def _afar(crew: _Crew, left: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Outcome]]:
+def _remote_results(crew: _Crew, left: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Outcome]]:
     """Yield outcomes of batches from a remote executor, whose sources must match those of this machine."""
     campaign, hello = crew.campaign, crew.processes[0].hello()
     requests = {batch: campaign.request(batch) for batch in left}
@@ -273,7 +275,7 @@ def _afar(crew: _Crew, left: list[Batch], executor: Executor) -> Iterator[tuple[
         yield batch, dead or _outcome(answer)
 
 
-def _next(crew: _Crew) -> tuple[Batch, Outcome]:
+def _next_answer(crew: _Crew) -> tuple[Batch, Outcome]:
     """Return the next answer.  It waits in short intervals, so that Ctrl-C is noticed on every system."""
     while True:
         try:

@@ -260,12 +260,12 @@ class Bench:
             for trial in trials:
                 self._learn(trial)
         if not self.texts:
-            raise UsageError(self._nothing())
+            raise UsageError(self._no_mutants_reason())
         largest = max(s.instructions for known in self.known.values() for s in known.launches)
         self.budget = max(_LONGER * largest, _AT_LEAST)
         self.mutations = [m for file in sorted(self.texts) for m in self._mutations(file)]
 
-    def _nothing(self) -> str:
+    def _no_mutants_reason(self) -> str:
         """Return why there are no mutants."""
         launched = dict.fromkeys(seen.kernel for known in self.known.values() for seen in known.launches)
         if not self.kernels or not launched:
@@ -320,7 +320,7 @@ class Bench:
             if not concerned:
                 return Told("survives", "no trial launches it")
             with self._patience(concerned):
-                launches = [self._deep(name) for name in concerned]
+                launches = [self._own_effects(name) for name in concerned]
         return self._survivor(mutation, concerned, launches)
 
     def _trials_to_run(self, mutation: Mutation) -> list[str]:
@@ -364,7 +364,7 @@ class Bench:
         return watch.worse or failed
 
     # -- survivors -----------------------------------------------------------------------------------------------------
-    def _deep(self, name: str) -> list[_Seen]:
+    def _own_effects(self, name: str) -> list[_Seen]:
         """Return the effects of a trial's launches in the present source."""
         with _Watch([], deep=True) as watch, contextlib.suppress(_Worse, _Late):
             watch.expected = self.known[name].launches
@@ -376,8 +376,8 @@ class Bench:
         known = self.known[name]
         if known.deep is None:
             with nothing_compiled(), _quick():
-                known.deep, again = self._deep(name), self._deep(name)
-            if not _alike(known.deep, again):
+                known.deep, again = self._own_effects(name), self._own_effects(name)
+            if not _have_same_effects(known.deep, again):
                 known.deep = []
         return known.deep or None
 
@@ -430,7 +430,7 @@ def _same_results(a: _Seen, b: _Seen) -> bool:
     )
 
 
-def _alike(one: list[_Seen], other: list[_Seen]) -> bool:
+def _have_same_effects(one: list[_Seen], other: list[_Seen]) -> bool:
     """Return whether two runs had the same effects."""
     return len(one) == len(other) and all(
         (a.program, a.accesses) == (b.program, b.accesses) and _same_results(a, b)

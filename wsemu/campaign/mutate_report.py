@@ -45,13 +45,13 @@ class Mutated:
 
     def survivors(self) -> list[tuple[Mutant, Told]]:
         """Return the mutants that no test detects and that are not equivalent, in the order of the sources."""
-        return self._alive(explained=False)
+        return self._survivors(explained=False)
 
     def equivalent(self) -> list[tuple[Mutant, Told]]:
         """Return the mutants that change nothing in the launches of the tests."""
-        return self._alive(explained=True)
+        return self._survivors(explained=True)
 
-    def _alive(self, *, explained: bool) -> list[tuple[Mutant, Told]]:
+    def _survivors(self, *, explained: bool) -> list[tuple[Mutant, Told]]:
         return [
             (self.mutants[n], told)
             for n, told in sorted(self.told.items())

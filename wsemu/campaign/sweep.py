@@ -272,15 +272,15 @@ class _Run:
         self.swept = Swept(what.function.__name__, self.names)
         self.reading = Reading()
         self.ends = None if time_limit is None else time.monotonic() + time_limit
-        self.attempts = attempts or self._here
+        self.attempts = attempts or self._try_locally
         self.total = tries
 
     def run(self) -> Swept:
         try:
             self._first()
-            self._all()
+            self._list_combinations()
             self.swept.chosen = len(self.swept.tried)
-            self._largest()
+            self._find_largest()
             self._shrink()
         except KeyboardInterrupt:
             self.swept.stopped = "interrupted"
@@ -290,11 +290,11 @@ class _Run:
             self._smallest()
         return self.swept
 
-    def _here(self, wanted: Sequence[Sizes]) -> Iterator[Tried]:
+    def _try_locally(self, wanted: Sequence[Sizes]) -> Iterator[Tried]:
         for sizes in wanted:
-            yield self._one(sizes)
+            yield self._try_sizes(sizes)
 
-    def _one(self, sizes: Sizes) -> Tried:
+    def _try_sizes(self, sizes: Sizes) -> Tried:
         return attempt(self.what.function, dict(zip(self.names, sizes, strict=True)), self.reading, self.device)
 
     def _try(self, wanted: Iterable[Sizes], *, counts: bool = True) -> None:
@@ -318,13 +318,13 @@ class _Run:
         picks = [[sizes[len(sizes) // 2], sizes[0], sizes[-1]] for sizes in map(tuple, lists)]
         for wanted in itertools.islice(itertools.product(*picks), 9):
             if wanted not in self.swept.tried and len(self.swept.tried) < self.tries:
-                self._keep(self._one(wanted))
+                self._keep(self._try_sizes(wanted))
 
     def _lists(self) -> list[list[int]]:
         chosen = limit_sizes(edges(self.reading, self.what.most), self.reading, OF_EACH)
         return [chosen if sizes is ... else list(sizes) for sizes in self.what.given.values()]
 
-    def _all(self) -> None:
+    def _list_combinations(self) -> None:
         """Return all combinations if there are few.  Otherwise, vary each parameter over all its sizes, with small and
         usual sizes of the others, and add random pairs."""
         lists = self._lists()
@@ -334,7 +334,7 @@ class _Run:
         if count <= self.tries:
             self._try(_smallest_first(itertools.product(*lists)))
             return
-        usual = [self._usual(n, sizes) for n, sizes in enumerate(lists)]
+        usual = [self._usual_size(n, sizes) for n, sizes in enumerate(lists)]
         wanted: dict[Sizes, None] = {}
         for base in (usual, [sizes[min(1, len(sizes) - 1)] for sizes in lists]):
             for n, sizes in enumerate(lists):
@@ -345,21 +345,21 @@ class _Run:
         self.total = min(self.tries, len(wanted) + len(self.swept.tried))
         self._try(_smallest_first(wanted))
 
-    def _usual(self, n: int, sizes: list[int]) -> int:
+    def _usual_size(self, n: int, sizes: list[int]) -> int:
         """Return a size that held and is neither small nor large, if there is one."""
         held = sorted({tried.sizes[n] for tried in self.swept.of("holds")})
         return held[len(held) // 2] if held else sizes[len(sizes) // 2]
 
-    def _largest(self) -> None:
+    def _find_largest(self) -> None:
         """Double each chosen size until memory or work is exhausted, or the size is rejected."""
         held = self.swept.of("holds")
         if self.swept.of("fails") or not held:
             return
         for n, sizes in enumerate(self.what.given.values()):
             if sizes is ...:
-                self._double(n, max(held, key=lambda tried: (tried.sizes[n], tried.work, tried.sizes)))
+                self._double_size(n, max(held, key=lambda tried: (tried.sizes[n], tried.work, tried.sizes)))
 
-    def _double(self, n: int, tried: Tried) -> None:
+    def _double_size(self, n: int, tried: Tried) -> None:
         name = self.names[n]
         while True:
             if tried.bytes * 2 > MEMORY or tried.work * 2 > WORK or tried.sizes[n] > 1 << 30:
@@ -367,7 +367,7 @@ class _Run:
                 figure = memory if tried.bytes * 2 > MEMORY else f"{tried.work:,} warp instructions"
                 self.swept.limits.append(f"{name} up to {tried.sizes[n]:,}, with {figure}; twice that is too much")
                 return
-            larger = self._with(tried.sizes, n, max(1, tried.sizes[n] * 2))
+            larger = self._replace_size(tried.sizes, n, max(1, tried.sizes[n] * 2))
             found = self._look(larger)
             if found.came == "refused":
                 self._bisect(n, tried.sizes, larger)
@@ -381,15 +381,15 @@ class _Run:
         low, high = good[n], bad[n]
         while high - low > 1:
             middle = (low + high) // 2
-            if self._look(self._with(good, n, middle)).came == "refused":
+            if self._look(self._replace_size(good, n, middle)).came == "refused":
                 high = middle
             else:
                 low = middle
-        why = self.swept.tried[self._with(good, n, high)].why
+        why = self.swept.tried[self._replace_size(good, n, high)].why
         self.swept.limits.append(f"{self.names[n]} up to {low:,}: {self.names[n]}={high:,} is refused: {why}")
 
     @staticmethod
-    def _with(sizes: Sizes, n: int, size: int) -> Sizes:
+    def _replace_size(sizes: Sizes, n: int, size: int) -> Sizes:
         return (*sizes[:n], size, *sizes[n + 1 :])
 
     def _look(self, sizes: Sizes) -> Tried:
@@ -410,7 +410,7 @@ class _Run:
             grows = False
             for n, sizes in enumerate(self.what.given.values()):
                 for size in smaller(best.sizes[n]) if sizes is ... else sorted(s for s in sizes if s < best.sizes[n]):
-                    found = self._look(self._with(best.sizes, n, size))
+                    found = self._look(self._replace_size(best.sizes, n, size))
                     if found.came == "fails":
                         best, grows = found, True
                         break

@@ -31,24 +31,27 @@ def tell(printer: Printer, swept: Swept) -> None:
         printer.text("")
     _print_passing_values(printer, swept)
     for came in ("fails", "incomplete", "refused"):
-        _others(printer, swept, came)
+        _print_other_failures(printer, swept, came)
     _print_times(printer, swept)
     for limit in swept.limits:
         printer.text(f"  largest: {limit}")
     if swept.stopped:
         printer.text(f"stopped: {swept.stopped}; this says nothing of sizes that were not tried", "warning")
     counts = ((len(swept.of(came)), came) for came in _WORDS)
-    parts = ", ".join(_that(count, came) for count, came in counts if count)
+    parts = ", ".join(_outcome_count(count, came) for count, came in counts if count)
     style: Any = {0: "good", 1: "error"}.get(swept.exit_code, "warning")
-    printer.text(f"{swept.name}  {plural(len(swept.tried), 'size')}{_more(swept)}: {parts or 'none was tried'}", style)
+    printer.text(
+        f"{swept.name}  {plural(len(swept.tried), 'size')}{_further_sizes_text(swept)}: {parts or 'none was tried'}",
+        style,
+    )
 
 
-def _that(count: int, came: Came) -> str:
+def _outcome_count(count: int, came: Came) -> str:
     """Return `1 holds`, `2 hold`."""
     return f"{count:,} {came if count == 1 else _WORDS[came]}"
 
 
-def _more(swept: Swept) -> str:
+def _further_sizes_text(swept: Swept) -> str:
     """Return the number of sizes that were tried beyond the selected ones, and the purpose."""
     more = len(swept.tried) - swept.chosen if swept.chosen else 0
     what = "smallest that fails" if swept.smallest else "largest"
@@ -96,7 +99,7 @@ def _print_passing_values(printer: Printer, swept: Swept) -> None:
             printer.text(f"  {name} holds at {ranges(sorted(some - always))} with some {beside} only")
 
 
-def _others(printer: Printer, swept: Swept, came: Came) -> None:
+def _print_other_failures(printer: Printer, swept: Swept, came: Came) -> None:
     found = sorted(swept.of(came), key=lambda tried: (sum(tried.sizes), tried.sizes))
     for tried in found[:_MOST]:
         printer.text(f"  {came if came != 'incomplete' else 'is incomplete'}: {swept.text(tried.sizes)}: {tried.why}")

@@ -70,7 +70,7 @@ def load(file: Path, name: str) -> Any:
     return test
 
 
-def _hello() -> dict[str, Any]:
+def _greeting() -> dict[str, Any]:
     """Return the greeting of a process: see `spread.Process`."""
     from wsemu.machine import cache
 
@@ -270,7 +270,7 @@ def main(file: str, name: str, kind: str = "fuzz", options: str = "") -> None:
         writes.flush()
 
     def serve(served: _Sizes | Batches | _Mutants) -> None:
-        answer(_hello())
+        answer(_greeting())
         while True:
             answer(served.run(**requests.get()))
 

@@ -153,7 +153,7 @@ class Witness:
         Shadow memory holds the last access to a byte with its interval and instruction, and a finding is entered when
         the two first meet.  So these are the executions that the finding is about.
         """
-        one, two = self._at(first), self._at(second)
+        one, two = self._matching_executions(first), self._matching_executions(second)
         for n in two:
             before = bisect_left(one, n)
             if before:
@@ -176,7 +176,7 @@ class Witness:
                 found[event.pc].append(n)
         return dict(found)
 
-    def _at(self, access: Access) -> list[int]:
+    def _matching_executions(self, access: Access) -> list[int]:
         """Return the executions of an access, in its interval, that touch its address with one of its lanes.  For an
         asynchronous copy, return the positions at which it is issued."""
         found = self.executions(access.cta, access.warp, access.pc)
@@ -446,7 +446,7 @@ class Witness:
 
     def first(self, access: Access) -> int:
         """Return the position of the first matching execution of an access; the end of the trace if there is none."""
-        return next(iter(self._at(access)), len(self.events))
+        return next(iter(self._matching_executions(access)), len(self.events))
 
     def _is_barrier(self, position: int) -> bool:
         return self.events[position].kind in ("arrive", "sync")

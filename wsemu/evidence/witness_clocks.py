@@ -37,7 +37,7 @@ class Clocks:
         while not intervals or intervals[-1] < interval:
             event = next(self._rest, None)
             if event is None:
-                return self._now(warp)
+                return self._current_clock(warp)
             self._apply(event)
         return self._known[warp][bisect_left(intervals, interval)]
 
@@ -49,12 +49,12 @@ class Clocks:
         warp, intervals = event.warp, self._intervals[event.warp]
         if event.kind not in ("complete", "phase") and (not intervals or intervals[-1] < event.interval):
             known = self._known[warp]
-            known.append(self._now(warp) if warp in self._learns or not known else known[-1])
+            known.append(self._current_clock(warp) if warp in self._learns or not known else known[-1])
             intervals.append(event.interval)
             self._learns.discard(warp)
         if event.kind in ("sync", "await"):
             self._learns.add(warp)
         self._order.apply(event)
 
-    def _now(self, warp: int) -> Knowledge:
+    def _current_clock(self, warp: int) -> Knowledge:
         return {other: last for (_, other), last in self._order.clock((self._cta, warp)).items()}

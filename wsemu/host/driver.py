@@ -588,11 +588,11 @@ def detect() -> bool:
 
 
 @contextlib.contextmanager
-def _nothing(*_: object) -> Iterator[None]:
+def _empty_context(*_: object) -> Iterator[None]:
     yield
 
 
-profiling = defer_cleanup = _nothing
+profiling = defer_cleanup = _empty_context
 pinned = pinning
 array_observers[:] = [recorder]
 recorder.resolve_stream = resolve_stream

@@ -40,7 +40,7 @@ def _lazy_host_names(*names: str) -> Callable[[], dict[str, Any]]:
     return make
 
 
-def _foreign(part: str) -> ModuleType:
+def _foreign_module(part: str) -> ModuleType:
     """Return a module whose names only Numba-CUDA's own compiler supports."""
     made = ModuleType(f"numba.cuda.{part}")
     made.__getattr__ = lambda name: getattr(Foreign(part), name)  # type: ignore[method-assign]
@@ -110,7 +110,7 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "compiler": _compiler,
     "extending": lambda: cuda.extending,
     "bf16": lambda: cuda.bf16,
-    "fp8": lambda: _foreign("fp8"),
+    "fp8": lambda: _foreign_module("fp8"),
     "_internal": dict,
     "_internal.cuda_fp8": _fp8,
 }

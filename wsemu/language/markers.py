@@ -22,7 +22,7 @@ class Parameter(NamedTuple):
     variadic: bool
 
 
-def _outside(name: str, what: str) -> NoReturn:
+def _raise_outside(name: str, what: str) -> NoReturn:
     from wsemu.model.errors import UsageError  # on demand: kernels' modules import this one early
 
     raise UsageError(f"`{name}` {what} only inside a kernel: decorate the function with `@cuda.jit` and launch it")
@@ -48,7 +48,7 @@ class KernelFunction:
         return tuple(Parameter(p.partition("=")[0].lstrip("*"), "=" in p, p.startswith("*")) for p in parts)
 
     def __call__(self, *arguments: Any, **named: Any) -> NoReturn:
-        _outside(self.name, "can be called")
+        _raise_outside(self.name, "can be called")
 
     def __repr__(self) -> str:
         return f"<kernel function {self.signature}>"
@@ -62,7 +62,7 @@ class KernelValue:
         self.__doc__ = doc
 
     def _refuse(self, *_: object) -> NoReturn:
-        _outside(self.name, "has a value")
+        _raise_outside(self.name, "has a value")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = (
         _refuse

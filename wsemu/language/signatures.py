@@ -40,20 +40,20 @@ def parse(given: Any, name: str) -> tuple[Declared, ...]:
     sigutils = load_numba("numba.core.sigutils")
     several = given if isinstance(given, list) else [given]
     try:
-        return tuple(Declared(*sigutils.normalize_signature(_plain(item))) for item in several)
+        return tuple(Declared(*sigutils.normalize_signature(_to_numba_type(item))) for item in several)
     except Exception as error:  # evaluating the text may raise anything
         raise UsageError(
             f'`jit` of `{name}` has the signature {given!r}, which is none ({error}): write "void(float32[:], int32)"'
         ) from error
 
 
-def _plain(item: Any) -> Any:
+def _to_numba_type(item: Any) -> Any:
     """Return an item with wsemu's own types replaced by Numba's."""
     types, signature = load_numba("numba.types"), load_numba("numba.core.typing").signature
     if isinstance(item, tuple):
         return tuple(getattr(types, t.number_name) if isinstance(t, ScalarType) else t for t in item)
     if hasattr(item, "return_type"):
-        result, *arguments = _plain((item.return_type, *item.args))
+        result, *arguments = _to_numba_type((item.return_type, *item.args))
         return signature(result, *arguments)
     return item
 

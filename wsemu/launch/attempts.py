@@ -138,7 +138,7 @@ class Launched:
         stopped = ran.places.outcome.status != "done"
         return cls(
             kernel, arguments, uninitialized, captured, ran.bound, ran.before, done * x * y * z if stopped else done,
-            site(), _amiss(ran.bound.program, ran.places.outcome), bool(ran.report.suppressed),
+            site(), _count_error_locations(ran.bound.program, ran.places.outcome), bool(ran.report.suppressed),
             expected=_expected_arrays(ran.bound),
         )  # fmt: skip
 
@@ -466,7 +466,7 @@ class Launched:
         with hot.run_once():
             run, orders = (ran(bound, 1, only=only), None) if only else ran_with_orders(bound, 1, tried=True)
         elsewhere = sum(int(np.count_nonzero(values != before)) for values, before in unused)
-        amiss = _amiss(bound.program, run[0])
+        amiss = _count_error_locations(bound.program, run[0])
         if only and self.checking:
             self.amiss = amiss
         if self.checking and not self._other and isinstance(kernel, Code) and bound.program.asynchronous:
@@ -548,7 +548,7 @@ def _expected_arrays(bound: Bound) -> dict[str, Any]:
     return {name: value for hook in expecting for name, value in hook().items() if name in names}
 
 
-def _amiss(program: Program, outcome: Outcome) -> int:
+def _count_error_locations(program: Program, outcome: Outcome) -> int:
     """Return the number of locations at which a machine recorded errors.  A launch that did not end counts as one."""
     spans = {
         (raw.code, program.span_of[raw.pc], program.span_of[raw.other_pc] if raw.other_pc >= 0 else -1)

@@ -378,7 +378,7 @@ def _value(parameter: Parameter, given: Any, wanted: _Arrays, places: _Places) -
         case "address":
             return _address(places[argument, path])
         case "first":
-            return _address(places[argument, path]) - _before(wanted[argument, path])
+            return _address(places[argument, path]) - _leading_bytes(wanted[argument, path])
         case "size":
             low, high = np.lib.array_utils.byte_bounds(wanted[argument, path])
             return high - low if wanted[argument, path].size else 0
@@ -387,7 +387,7 @@ def _value(parameter: Parameter, given: Any, wanted: _Arrays, places: _Places) -
     return int(wanted[argument, path].strides[parameter.axis])
 
 
-def _before(array: npt.NDArray[Any]) -> int:
+def _leading_bytes(array: npt.NDArray[Any]) -> int:
     """Return the number of bytes of an array's memory before its first element: an axis with a negative stride has
     some."""
     first: int = array.__array_interface__["data"][0]

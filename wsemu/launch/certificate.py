@@ -205,7 +205,7 @@ class _Writer:
             if event.kind in ("arrive", "sync"):
                 whole = self.places.program.code[event.pc, 4] == 0
                 if uncounted.setdefault((event.cta, event.place), whole) != whole:
-                    raise self._beyond(event, "a barrier that has generations with a count and without one")
+                    raise self._beyond_theorem(event, "a barrier that has generations with a count and without one")
             elif event.kind == "arrive_on" and event.place < 0:
                 self._cluster(event.cta, of_cta)
         for (cta, number), whole in uncounted.items():
@@ -233,7 +233,7 @@ class _Writer:
         """Return the object at the address of an event, which counts arrivals and bytes."""
         found = self.objects.get(("at", self.places.cluster_index(event.cta), event.place))
         if found is None:
-            raise self._beyond(event, "an object that the launch does not initialize")
+            raise self._beyond_theorem(event, "an object that the launch does not initialize")
         return found
 
     def _new_copy_object(self) -> int:
@@ -243,7 +243,7 @@ class _Writer:
 
     # -- operations ---------------------------------------------------------------------------------------------------
 
-    def _beyond(self, event: Event, what: str) -> BeyondTheoremError:
+    def _beyond_theorem(self, event: Event, what: str) -> BeyondTheoremError:
         return BeyondTheoremError(f"{self.places.where(event.pc)}: the theorem does not cover {what}")
 
     def _effects(self, event: Event) -> Effects:
@@ -262,7 +262,7 @@ class _Writer:
                 self._pass(process, where)
             _RULES[event.kind](self, event, process, where)
         elif event.kind not in (*_SILENT, "complete"):
-            raise self._beyond(event, f"`{self.places.operation(event.pc)}`")
+            raise self._beyond_theorem(event, f"`{self.places.operation(event.pc)}`")
 
     def _pass(self, process: int, where: str) -> None:
         """Let a process pass the barrier at which it waits, before its next operation."""
@@ -293,7 +293,7 @@ class _Writer:
 
     def _barrier(self, event: Event, process: int, where: str) -> None:
         if event.lanes != ALL_LANES:
-            raise self._beyond(event, "a part of a warp at a barrier")
+            raise self._beyond_theorem(event, "a part of a warp at a barrier")
         if ("bar", event.cta, event.place) not in self.objects:
             self._object(("bar", event.cta, event.place), "named")
         barrier = self.objects["bar", event.cta, event.place]
@@ -325,7 +325,7 @@ class _Writer:
     def _init(self, event: Event, process: int, where: str) -> None:
         key = "at", self.places.cluster_index(event.cta), event.place
         if key in self.objects:
-            raise self._beyond(event, "a second initialization at one address")
+            raise self._beyond_theorem(event, "a second initialization at one address")
         made = self._object(key, f"{self._effects(event).meets} 0")
         self._write(process, f"init {made} {event.amount}", where)
 
@@ -336,7 +336,7 @@ class _Writer:
         elif self._effects(event).group:
             self._arrive_after_copies(event, process, where, counted=bool(auxiliary & NOINC))
         elif auxiliary & NO_COMPLETE:
-            raise self._beyond(event, "an arrive that must not complete a phase")
+            raise self._beyond_theorem(event, "an arrive that must not complete a phase")
         else:
             drops = event.amount if auxiliary & DROP else 0
             self._count(process, self._counter(event), event.amount, drops, self.expected.pop(process, 0), 0, where)
@@ -350,7 +350,7 @@ class _Writer:
     def _arrive_at_cluster(self, event: Event, process: int, where: str) -> None:
         whole = ALL_LANES & 0xFFFFFFFF if event.warp < self.warps - 1 else self.last_lanes
         if event.lanes & 0xFFFFFFFF != whole:
-            raise self._beyond(event, "a part of a warp at the cluster's barrier")
+            raise self._beyond_theorem(event, "a part of a warp at the cluster's barrier")
         cluster = self.objects["cluster", self.places.cluster_index(event.cta)]
         self._write(process, f"join {cluster}", where)
         self.meetings[cluster].count_arrival()
@@ -365,13 +365,13 @@ class _Writer:
     def _credit(self, event: Event, process: int, where: str) -> None:
         copies = self.issued.get((process, event.pc))
         if copies is None:
-            raise self._beyond(event, f"`{self.places.operation(event.pc)}`, which orders no memory")
+            raise self._beyond_theorem(event, f"`{self.places.operation(event.pc)}`, which orders no memory")
         for n, (agent, copy) in enumerate(copies):
             if copy.lanes == event.lanes and self._rank(copy.place) == self._rank(event.place):
                 del copies[n]
                 self._count(agent, self._counter(event), 0, 0, 0, event.amount, where)
                 return
-        raise self._beyond(event, "a copy that credits another CTA than it writes to")
+        raise self._beyond_theorem(event, "a copy that credits another CTA than it writes to")
 
     def _rank(self, address: int) -> int:
         """Return the CTA of a cluster, by rank, whose shared memory has an address."""
@@ -381,7 +381,7 @@ class _Writer:
         if event.place < 0:
             cluster = self.objects["cluster", self.places.cluster_index(event.cta)]
             if event.generation in self.meetings[cluster].exits:
-                raise self._beyond(event, "a wait for a phase at which an exit counts, which orders no memory")
+                raise self._beyond_theorem(event, "a wait for a phase at which an exit counts, which orders no memory")
             self._write(process, f"passed {cluster} {event.generation}", where)
             self.met.pop(process, None)
         else:

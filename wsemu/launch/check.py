@@ -279,7 +279,7 @@ def _examine(
     blank = (*uninitialized, *fresh)
     done: Examined | None = None
     try:
-        way = _deeper(kernel, arguments, chosen)
+        way = _unlimited_depth_code(kernel, arguments, chosen)
         if way is None:
             done = run_and_judge(kernel, configuration, arguments, chosen, workers, blank, more, memory)
     except UnsupportedError as error:
@@ -289,7 +289,7 @@ def _examine(
     if done is None:
         assert way is not None
         return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised, memory)
-    _tell(done, raised)
+    _write_output(done, raised)
     report, places, trace = done.report, done.places, done.trace
     if isinstance(kernel, Code):
         kernel.keep(done.bound.program)
@@ -353,7 +353,7 @@ def _enter_written(report: Report, done: Examined, fresh: dict[str, Any]) -> Rep
     return report.model_copy(update={"findings": findings})
 
 
-def _deeper(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Way | None:
+def _unlimited_depth_code(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Way | None:
     """Return the Numba-CUDA PTX of a kernel with recursive functions, which has no depth limit; None if it cannot be
     compiled."""
     if not chosen.numba_ptx or isinstance(kernel, Code) or not hasattr(kernel, "py_func"):
@@ -375,7 +375,7 @@ def _second_way(kernel: Any, arguments: Sequence[Any], chosen: Settings, error: 
     return open_to(kernel, arguments, error)
 
 
-def _tell(done: Examined, raised: list[BaseException] | None) -> None:
+def _write_output(done: Examined, raised: list[BaseException] | None) -> None:
     """Write the output of the threads; record their exceptions for the host."""
     program = done.bound.program
     if not program.prints and not program.raises:

@@ -34,7 +34,7 @@ def rebound(space: dict[str, Any], text: Text, changed: Sequence[tuple[ast.Assig
     scope = dict(space)
     for statement in dict.fromkeys(made[name].statement for name in made if name in affected):
         run = new.get(statement, statement)
-        if not _plain(run.value, scope):
+        if not _is_constant_expression(run.value, scope):
             raise ValueError("a value that is no number, and no pattern")
         exec(compile(ast.Module([run], []), text.file, "exec"), scope)
     for use in uses:
@@ -57,7 +57,7 @@ def _changes(value: Value, statement: ast.Assign) -> bool:
     return ast.dump(value.node) != ast.dump(now.elts[before.elts.index(value.node)])
 
 
-def _plain(value: ast.expr, scope: dict[str, Any]) -> bool:
+def _is_constant_expression(value: ast.expr, scope: dict[str, Any]) -> bool:
     """Return whether an expression consists of numbers, names, patterns and their attributes."""
     if not all(isinstance(node, _PLAIN) for node in ast.walk(value)):
         return False

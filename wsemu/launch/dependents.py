@@ -191,13 +191,13 @@ class Dependents:
         elif event.kind == "warp":
             self._inherit(actor, lanes, None)
         elif event.kind in ("arrive_on", "credit", "expect"):
-            self._give((event.place, event.generation), actor, lanes)
+            self._release((event.place, event.generation), actor, lanes)
         elif event.kind == "await":
             self._inherit(actor, lanes, (event.place, event.generation))
         elif event.kind == "atomic":
             if self._may_await(event):
                 self._inherit(actor, ALL_LANES, (FLAG, event.place))
-            self._give((FLAG, event.place), actor, ALL_LANES)
+            self._release((FLAG, event.place), actor, ALL_LANES)
         return self._behind[actor]
 
     def _may_await(self, event: Event) -> bool:
@@ -226,7 +226,7 @@ class Dependents:
                 steps.append(_Step("store", actor, event.lanes, number))
         return steps
 
-    def _give(self, key: object, actor: tuple[int, int], lanes: int) -> None:
+    def _release(self, key: object, actor: tuple[int, int], lanes: int) -> None:
         if self._recorded is not None:
             self._recorded.append(_Step("give", actor, lanes, key))
         if self._behind[actor] & lanes:
@@ -268,6 +268,6 @@ class Dependents:
         """Apply an arrival at a barrier of a CTA, a cluster or the grid."""
         group = {CLUSTER_PLACE: self._cluster_of(event.cta), GRID_PLACE: -1}.get(event.place, event.cta)
         key = (group, event.place, event.generation)
-        self._give(key, actor, lanes)
+        self._release(key, actor, lanes)
         if event.kind == "sync":
             self._syncs[actor].append((key, lanes))

@@ -57,7 +57,7 @@ def scope(places: Places, bound: Bound, again: Again, *, in_orders: bool = False
 
 
 def _contents(places: Places, executed: Sequence[int]) -> Contents:
-    return Contents(places.program, executed, places.segment_of.get, _same(places))
+    return Contents(places.program, executed, places.segment_of.get, _same_value_stores(places))
 
 
 def _free(found: Contents, places: Places, bound: Bound) -> tuple[list[str], list[str], list[str]]:
@@ -164,7 +164,7 @@ def _loops_text(places: Places, ends: Sequence[int]) -> str:
     return f"the loop in line {said}" if len(lines) == 1 else f"the loops in lines {said}"
 
 
-def _same(places: Places) -> frozenset[int] | None:
+def _same_value_stores(places: Places) -> frozenset[int] | None:
     """Return the stores by which several lanes or warps wrote one value to one location; None if some of them may not
     have been recorded."""
     if len(places.outcome.findings) + len(places.outcome.overflow) >= MOST_SAME_VALUES:

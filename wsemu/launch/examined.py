@@ -178,7 +178,7 @@ def judge_run(
     if bound.settings.every and bound.heap is None and not followed:  # the effect of an undefined value depends on data
         from wsemu.launch.every import add_scope
 
-        again = functools.partial(_again, initial=initial())
+        again = functools.partial(_rerun, initial=initial())
         report = add_scope(report, places, bound, again, in_orders=orders is not None and orders.tried)
     if isinstance(kernel, Code) and kernel.is_cuda:
         from wsemu.launch.words import reword_for_cuda
@@ -272,14 +272,14 @@ def _judge_assignments(
 
 def _judge_assigned(bound: Bound, initial: Sequence[Any], assignment: Assignment, report: Report) -> Report:
     """Return the report of a launch with another assignment if it has errors."""
-    other, _ = _again(bound._replace(settings=replace(bound.settings, clc=assignment)), initial)
+    other, _ = _rerun(bound._replace(settings=replace(bound.settings, clc=assignment)), initial)
     if not other.errors:
         return report
     notes = [*other.notes, f"seen with --clc {assignment}"]
     return other.model_copy(update={"notes": notes, "seconds": report.seconds + other.seconds})
 
 
-def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:
+def _rerun(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:
     """Run the launch again with its present bindings, on copies of its arrays' initial contents."""
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import judge

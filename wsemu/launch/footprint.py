@@ -157,7 +157,7 @@ def shared_footprint(bound: Bound, places: Places, tracer: Tracer) -> tuple[Foot
 def launch_key(bound: Bound, places: Places) -> tuple[Any, ...]:
     """Return a key that launches of one kernel with one shape and the same parameters have."""
     configuration = bound.configuration
-    rows = tuple((row, value[0], _plain(value[1])) for row, value in bound.rows.items())
+    rows = tuple((row, value[0], _to_python(value[1])) for row, value in bound.rows.items())
     shape = (configuration.grid, configuration.block, configuration.dynamic_shared, configuration.cluster)
     return (id(places.program), *shape, rows)
 
@@ -166,7 +166,7 @@ MAX_KEPT = 64
 """number of footprints that a kernel keeps"""
 
 
-def _plain(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 

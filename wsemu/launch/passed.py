@@ -56,10 +56,10 @@ def find_alike(kernel: Any, configuration: LaunchConfiguration, arguments: Seque
 
 
 def _shape_of_launch(configuration: LaunchConfiguration, arguments: Sequence[Any]) -> tuple[Any, ...]:
-    return configuration, *map(_like, arguments)
+    return configuration, *map(_similarity_key, arguments)
 
 
-def _like(value: Any) -> Any:
+def _similarity_key(value: Any) -> Any:
     """Return the key by which arguments of launches are compared: arrays by shape and type, numbers by value."""
     if hasattr(value, "shape"):
         return value.shape, getattr(value, "dtype", None)
@@ -71,12 +71,12 @@ def launches(kernel: Any, wanted: Callable[[Program], bool]) -> list[dict[str, A
     run of a file; the kernel comes first."""
     own = getattr(kernel, "py_func", kernel)
     space = getattr(own, "__globals__", None)
-    alike = [f for f in [*_kept] if f is not own and space is not None and _lives(f, space)]
+    alike = [f for f in [*_kept] if f is not own and space is not None and _is_current(f, space)]
     found = [{"kernel": ref(), **parts} for f in (own, *alike) for ref, parts in [*_kept.get(f, {}).values()]]
     return [parts for parts in found if parts["kernel"] and wanted(parts["bound"].program)][:_MADE_AGAIN]
 
 
-def _lives(function: Any, space: dict[str, Any]) -> bool:
+def _is_current(function: Any, space: dict[str, Any]) -> bool:
     """Return whether a function still is the one in the module with these names, or in another imported module."""
     own = getattr(function, "__globals__", None)
     return own is not None and (own is space or getattr(sys.modules.get(own.get("__name__")), "__dict__", None) is own)

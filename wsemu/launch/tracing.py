@@ -278,11 +278,11 @@ class _Clock:
         if (outcome.cta, outcome.status) != (self.cta, "deadlock") or not self.witness.complete:
             return
         for wait in outcome.phase_waits:
-            self._stands(wait.warp, wait.pc, wait.address, wait.phase)
+            self._add_waiting_step(wait.warp, wait.pc, wait.address, wait.phase)
         for warp, pc in setmaxnreg.waiting(self.places).items():
-            self._stands(warp, pc)
+            self._add_waiting_step(warp, pc)
 
-    def _stands(self, warp: int, pc: int, address: int = -1, phase: int = -1) -> None:
+    def _add_waiting_step(self, warp: int, pc: int, address: int = -1, phase: int = -1) -> None:
         self.step_of[len(self.witness.events) + 1 + len(self.steps)] = len(self.steps)
         if (address, phase) in self.generations:
             self.generations[address, phase].steps.append(len(self.steps))
@@ -416,14 +416,14 @@ class _Clock:
         if raw.cta != self.cta:
             return []
         if raw.code in _OF_TWO and raw.other_pc >= 0:
-            return [(1, self._latest(raw)), (2, self._position(raw))]
+            return [(1, self._earlier_position(raw)), (2, self._position(raw))]
         if raw.code == "barrier-recycling":
             ends = self.witness.endings
             pair = ((1, raw.other_warp, raw.detail["other_interval"]), (2, raw.warp, raw.detail["interval"]))
             return [(part, ends.get((self.cta, warp, interval))) for part, warp, interval in pair]
         return [(0, self._position(raw))]
 
-    def _latest(self, raw: RawFinding) -> int | None:
+    def _earlier_position(self, raw: RawFinding) -> int | None:
         """Return the position of (1) in a finding about two operations: its last execution before (2), at the same
         location."""
         second = self._position(raw)
@@ -455,7 +455,7 @@ class _Clock:
         found = [n for n in own if self.witness.events[n].pc == raw.pc]
         if not found:
             own = [n for n in own if self.witness.events[n].kind in ("access", "atomic")]
-            pcs = {pc for pc in {self.witness.events[n].pc for n in own} if self._beside(pc, raw.pc)}
+            pcs = {pc for pc in {self.witness.events[n].pc for n in own} if self._share_line(pc, raw.pc)}
             alike = {pc for pc in pcs if self.places.verb(pc) == self.places.verb(raw.pc)}
             found = [n for n in own if self.witness.events[n].pc in (alike or pcs)]
         for name, value in (("barrier", "place"), ("generation", "generation"), ("phase", "generation")):
@@ -466,7 +466,7 @@ class _Clock:
             found = reached or found
         return found[0] if found else None
 
-    def _beside(self, pc: int, other: int) -> bool:
+    def _share_line(self, pc: int, other: int) -> bool:
         """Return whether two instructions are in one line."""
         one, two = self.places.span(pc), self.places.span(other)
         return (one.file, one.line) == (two.file, two.line)

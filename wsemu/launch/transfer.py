@@ -296,8 +296,8 @@ def job(case: TransferCase) -> Job:
             raise UsageError(f"{name} is {offset}: give a multiple of alignment, {alignment} bytes, such as {near}")
         low = min((move[end] for move in moves), default=0)
         high = max((move[end] + move[2] for move in moves), default=0)
-        first = _up(max(-low, 0)) + before[end] + offset
-        places.append((first, _up(first + max(high, 0)) + _GUARD))
+        first = _round_up(max(-low, 0)) + before[end] + offset
+        places.append((first, _round_up(first + max(high, 0)) + _GUARD))
     (first_src, src_size), (first_dst, dst_size) = places
     made = None if index is None else np.ascontiguousarray(index)
     return Job(case, made, moves, first_src, first_dst, (src_size + _GAP * (pitch > 0), dst_size), pitch)
@@ -319,7 +319,7 @@ def _check_indices(pattern: Any, index: Any) -> npt.NDArray[Any]:
     return made
 
 
-def _up(size: int) -> int:
+def _round_up(size: int) -> int:
     return -(-size // 16) * 16
 
 

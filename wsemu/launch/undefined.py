@@ -375,7 +375,11 @@ def settle(
         if _source(raw) not in reported and (not followed.complete or _source(raw) in followed.reached)
     ]  # fmt: skip
     known = {_source(raw) for raw in arisen}
-    new = [_arisen(source, reach, followed) for source, reach in followed.reached.items() if source not in known]
+    new = [
+        _unrecorded_finding(source, reach, followed)
+        for source, reach in followed.reached.items()
+        if source not in known
+    ]
     reasons = list(_reasons(unknown, places, followed))
     if followed.steered >= 0:
         reasons.append(
@@ -418,7 +422,7 @@ def _detail(reach: Reach) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _arisen(source: Source, reach: Reach, followed: Followed) -> RawFinding:
+def _unrecorded_finding(source: Source, reach: Reach, followed: Followed) -> RawFinding:
     """Return the finding for a source that the engines do not record: a register, or the result of an exchange."""
     if source.kind == "register":
         detail = {"row": source.place} | _detail(reach) | ({"compared": 1} if followed.compared else {})

@@ -557,11 +557,11 @@ def _drop_repeats(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
     for raw in wanted:
         key = (*_source_key(raw, places), raw.detail.get("barrier"))
         known = first.get(key)
-        first[key] = _together(known, raw) if known else raw
+        first[key] = _merge_findings(known, raw) if known else raw
     return list(first.values())
 
 
-def _together(first: RawFinding, other: RawFinding) -> RawFinding:
+def _merge_findings(first: RawFinding, other: RawFinding) -> RawFinding:
     """Merge two findings: return the first one, unless only the value of the other is known to reach something."""
     if _weight(other) > _weight(first):
         first, other = other, first
@@ -899,11 +899,11 @@ def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Analysis 
         if analysis is None or not analysis.find_tainted:
             return analysis
     strays = analysis.strays
-    if not strays or not _is_alone(places) or _still(examined(reached=dict.fromkeys(strays, ()))):
+    if not strays or not _is_alone(places) or _has_influence(examined(reached=dict.fromkeys(strays, ()))):
         return analysis
     reached = _accessed_addresses(trace_of(strays), strays, places)
     better = None if reached is None else examined(reached=reached)
-    return analysis if _still(better) else better
+    return analysis if _has_influence(better) else better
 
 
 MOST_ATOMICS = 1 << 16
@@ -953,7 +953,7 @@ def _is_alone(places: Places) -> bool:
     return places.outcome.group == (1, 1, 1) and "window" not in places.program.specials
 
 
-def _still(analysis: Analysis | None) -> bool:
+def _has_influence(analysis: Analysis | None) -> bool:
     """Return whether something influences control flow, or that is unknown."""
     return analysis is None or bool(analysis.find_tainted)
 

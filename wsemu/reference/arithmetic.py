@@ -507,7 +507,7 @@ def _is_unordered(a: float, b: float) -> bool:
 
 
 # -- library functions --------------------------------------------------------------------------------------------
-def _with(function: Callable[..., float], special: Callable[..., float]) -> Callable[..., float]:
+def _with_special_cases(function: Callable[..., float], special: Callable[..., float]) -> Callable[..., float]:
     """Return `function`, extended by `special` for arguments for which Python raises and C returns a value."""
 
     def meaning(*x: float) -> float:
@@ -546,7 +546,7 @@ def _not_a_number(*_: float) -> float:
 
 LIBRARY: dict[str, Callable[..., float]] = {
     **{
-        name: _with(getattr(math, name), _not_a_number)
+        name: _with_special_cases(getattr(math, name), _not_a_number)
         for name in [
             "sin",
             "cos",
@@ -563,17 +563,17 @@ LIBRARY: dict[str, Callable[..., float]] = {
             "atan2",
         ]
     },
-    **{name: _with(getattr(math, name), lambda a: math.inf) for name in ["exp", "exp2", "expm1", "cosh"]},
-    "sinh": _with(math.sinh, lambda a: math.copysign(math.inf, a)),
-    "atanh": _with(math.atanh, lambda a: math.copysign(math.inf, a) if abs(a) == 1 else math.nan),
+    **{name: _with_special_cases(getattr(math, name), lambda a: math.inf) for name in ["exp", "exp2", "expm1", "cosh"]},
+    "sinh": _with_special_cases(math.sinh, lambda a: math.copysign(math.inf, a)),
+    "atanh": _with_special_cases(math.atanh, lambda a: math.copysign(math.inf, a) if abs(a) == 1 else math.nan),
     **{
-        name: _with(getattr(math, name), lambda a: -math.inf if a == 0 else math.nan)
+        name: _with_special_cases(getattr(math, name), lambda a: -math.inf if a == 0 else math.nan)
         for name in ["log", "log2", "log10"]
     },
-    "log1p": _with(math.log1p, lambda a: -math.inf if a == -1 else math.nan),
+    "log1p": _with_special_cases(math.log1p, lambda a: -math.inf if a == -1 else math.nan),
     **{name: _c_function(name, count) for name, count in {"hypot": 2, "lgamma": 1, "tgamma": 1}.items()},
     "rsqrt": lambda a: _quotient(1.0, a if a == 0 else _square_root(a)),
-    "pow": _with(math.pow, _pow_special),
+    "pow": _with_special_cases(math.pow, _pow_special),
     "fmod": _fmod,
 }
 assert set(LIBRARY) == {*UNARY_FUNCTIONS, *BINARY_FUNCTIONS}

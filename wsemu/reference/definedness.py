@@ -60,7 +60,7 @@ def _move_rule(name: str, controls: tuple[int, ...]) -> Rule:
     return rule
 
 
-def _upward(mask: int, bits: int) -> int:
+def _bits_from_lowest(mask: int, bits: int) -> int:
     """Return all bits from the lowest one of a mask on."""
     return -(mask & -mask) & (1 << bits) - 1
 
@@ -92,7 +92,7 @@ def _undefined_in_product(values: Sequence[int], masks: Masks, bits: int) -> int
         may_be = other | by
         if one and may_be:  # the lowest undefined bit of one factor times the lowest bit of the other that may be set
             rest |= (one & -one) * (may_be & -may_be)
-    return _upward(rest | (masks[2] if len(masks) > 2 else 0), bits)
+    return _bits_from_lowest(rest | (masks[2] if len(masks) > 2 else 0), bits)
 
 
 def _high_of_product(values: Sequence[int], masks: Masks, bits: int) -> int:
@@ -100,12 +100,12 @@ def _high_of_product(values: Sequence[int], masks: Masks, bits: int) -> int:
     return _all_bits(values, (_undefined_in_product(values, masks, 2 * bits),), bits)
 
 
-def _both(values: Sequence[int], masks: Masks, bits: int) -> int:
+def _and_rule(values: Sequence[int], masks: Masks, bits: int) -> int:
     (a, b), (of_a, of_b) = map(int, values), masks
     return of_a & of_b | of_a & b | of_b & a
 
 
-def _either(values: Sequence[int], masks: Masks, bits: int) -> int:
+def _or_rule(values: Sequence[int], masks: Masks, bits: int) -> int:
     (a, b), (of_a, of_b) = map(int, values), masks
     return of_a & of_b | of_a & ~b | of_b & ~a
 
@@ -115,7 +115,7 @@ def _differing(values: Sequence[int], masks: Masks, bits: int) -> int:
 
 
 def _and_not(values: Sequence[int], masks: Masks, bits: int) -> int:
-    return _both((values[0], not values[1]), masks, bits)
+    return _and_rule((values[0], not values[1]), masks, bits)
 
 
 def _undefined_in_selection(values: Sequence[int], masks: Masks, bits: int) -> int:
@@ -198,7 +198,7 @@ def _with_sign(values: Sequence[int], masks: Masks, bits: int) -> int:
 
 
 _BITWISE: dict[str, Rule] = {
-    "and": _both, "or": _either, "xor": _differing, "andn": _and_not, "selp": _undefined_in_selection,
+    "and": _and_rule, "or": _or_rule, "xor": _differing, "andn": _and_not, "selp": _undefined_in_selection,
     "add": _undefined_in_sum, "sub": _undefined_in_difference, "neg": _undefined_in_negation, "mulhi": _high_of_product,
     **dict.fromkeys(("mul", "mad", "mulwide", "madwide"), _undefined_in_product),
 }  # fmt: skip

@@ -94,7 +94,7 @@ class Undefined:
                     if row in held:
                         self._reach(run, sink, self._shadows(run, row, lanes))
             if operation.kind in ("barrier", "async") and operation.result:
-                self._put(run, fields[2], lanes, {})
+                self._write_shadows(run, fields[2], lanes, {})
             if name in WGMMA:
                 self._accumulate(run, name, fields, lanes)
 
@@ -146,7 +146,7 @@ class Undefined:
             both = (shadows.pop(lane, 0), old[lane] if old else 0)
             if mask := (both[0] | both[1] | differ) & (1 << width(operation.result)) - 1:
                 shadows[lane] = mask | _sources((guard, *both))
-        self._put(run, result, written, shadows)
+        self._write_shadows(run, result, written, shadows)
 
     # -- memory -------------------------------------------------------------------------------------------------------
     def load(
@@ -160,7 +160,7 @@ class Undefined:
                 shadow = self._read_shadow(run, place, element, lane, fields[7] >> k * element)
                 if shadow:
                     shadows[lane] = shadow
-            self._put(run, fields[2] + k * ROW, lanes, shadows)
+            self._write_shadows(run, fields[2] + k * ROW, lanes, shadows)
 
     def store(self, run: WarpRun, fields: list[int], places: Mapping[int, Place], element: int, count: int) -> None:
         """Follow a store of `count` elements, after the bytes are stored."""
@@ -193,7 +193,7 @@ class Undefined:
                 self._reach(run, "atomic", {lane: _sources(mixed)})
             if old:
                 results[lane] = old
-        self._put(run, fields[2], lanes, results)
+        self._write_shadows(run, fields[2], lanes, results)
         return kept
 
     def keep(self, run: WarpRun, places: Mapping[int, Place], size: int, shadows: Mapping[int, Shadow]) -> None:
@@ -261,8 +261,8 @@ class Undefined:
         lanes = sum(1 << lane for lane in sources)
         if fields[7]:
             unsure = {lane: 1 | _sources((selectors[lane],)) for lane in sources if selectors and selectors[lane]}
-            self._put(run, fields[7], lanes, unsure)
-        self._put(run, fields[2], lanes, shadows)
+            self._write_shadows(run, fields[7], lanes, unsure)
+        self._write_shadows(run, fields[2], lanes, shadows)
 
     def vote(self, run: WarpRun, mode: str, fields: list[int], lanes: int, there: int) -> None:
         """Follow a vote, before its result is written."""
@@ -302,7 +302,7 @@ class Undefined:
 
     def _same_for_all(self, run: WarpRun, row: int, lanes: int, mask: int, of: Iterable[Shadow]) -> None:
         shadow = mask | _sources(of) if mask else 0
-        self._put(run, row, lanes, dict.fromkeys(list_lanes(lanes), shadow) if shadow else {})
+        self._write_shadows(run, row, lanes, dict.fromkeys(list_lanes(lanes), shadow) if shadow else {})
 
     # -- matrices -----------------------------------------------------------------------------------------------------
     def multiply(self, run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -315,14 +315,14 @@ class Undefined:
         results = range(fields[2], fields[2] + vector_counts(name)[0] * ROW, ROW)
         shadows: dict[int, dict[int, Shadow]] = {row: {} for row in results}
         # each source separately: operations that only move elements do not mix them
-        for source in _each(_sources(given)):
+        for source in _single_sources(_sources(given)):
             masks = _Masks(run, source)
             follow = multiply.move_elements if name in MOVES else multiply.mark_elements
             follow(masks, name, fields, lanes)
             for row, lane, mask in masks.written:
                 shadows[row][lane] = shadows[row].get(lane, 0) | mask | source
         for row in results:
-            self._put(run, row, lanes, shadows[row])
+            self._write_shadows(run, row, lanes, shadows[row])
 
     def _accumulate(self, run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         """Follow a `wgmma`: its register operand influences the whole result, each accumulator only its element."""
@@ -334,7 +334,9 @@ class Undefined:
         for k in range(to):
             added = self._shadows(run, fields[5] + k * ROW, lanes)
             used = {lane: added.get(lane, 0) if run.read(fields[6], "p", lane) else 0 for lane in list_lanes(lanes)}
-            self._put(run, fields[2] + k * ROW, lanes, {lane: one | whole for lane, one in used.items() if one | whole})
+            self._write_shadows(
+                run, fields[2] + k * ROW, lanes, {lane: one | whole for lane, one in used.items() if one | whole}
+            )
 
     # -- tables -------------------------------------------------------------------------------------------------------
     def _shadows(self, run: WarpRun, row: int, lanes: int) -> dict[int, Shadow]:
@@ -342,7 +344,7 @@ class Undefined:
         held = run.warp.undefined.get(row)
         return {lane: held[lane] for lane in list_lanes(lanes) if held[lane]} if held else {}
 
-    def _put(self, run: WarpRun, row: int, lanes: int, shadows: Mapping[int, Shadow]) -> None:
+    def _write_shadows(self, run: WarpRun, row: int, lanes: int, shadows: Mapping[int, Shadow]) -> None:
         """Record what lanes write to a register; lanes without an entry write defined values."""
         table = run.warp.undefined
         held = table.get(row)
@@ -369,7 +371,7 @@ class Undefined:
 
     def _name_sources(self, shadows: Iterable[Shadow]) -> Iterable[Source]:
         """Return the sources of values."""
-        for source in _each(_sources(shadows)):
+        for source in _single_sources(_sources(shadows)):
             yield self._sources[source.bit_length() - 65]
 
     def _reach(self, run: WarpRun, sink: Sink, shadows: Mapping[int, Shadow]) -> None:
@@ -404,7 +406,7 @@ class _Masks:
             self.written.append((row, lane, value))
 
 
-def _each(sources: Shadow) -> Iterator[Shadow]:
+def _single_sources(sources: Shadow) -> Iterator[Shadow]:
     """Yield the members of a set of sources, each as a set."""
     while sources:
         yield sources & -sources

@@ -93,11 +93,11 @@ class WarpRun:
             stands = bool(lanes) and execute(self, name, fields, lanes)
             group.pc += 1
             if stands:
-                self._stand(lanes)
+                self._park(lanes)
             return False
         if operation.kind in _WIDE and names_absent(self, name, fields, lanes):
             group.pc += 1
-            self._stand(lanes)
+            self._park(lanes)
             return False
         if lanes:
             _EXECUTE[operation.kind](self, name, fields, lanes)
@@ -222,7 +222,7 @@ class WarpRun:
             return
         check_operands(self, fields, pc, lanes)
         if lanes != warp.alive:
-            self._stand(lanes)
+            self._park(lanes)
             return
         if name != ARRIVE:
             warp.ready.pop()
@@ -236,7 +236,7 @@ class WarpRun:
             self._report_divergence(pc, lanes)
         count_warp(self, self.launch.operation_name(pc), fields, pc, lanes)
 
-    def _stand(self, lanes: int) -> None:
+    def _park(self, lanes: int) -> None:
         """Park a part of a warp at an operation, while the other lanes run; its group has already advanced past the
         operation."""
         group, warp = self.group, self.warp
@@ -265,7 +265,7 @@ class WarpRun:
         unaligned = any(self._kind(group) in ("arrive", "sync") for group in at_barriers)
         if unaligned and not standing and self._go_past(warp.parked):
             return
-        held = self._held_back(at_barriers, self._behind(standing))
+        held = self._held_back(at_barriers, self._lanes_behind(standing))
         free = [group for group in warp.parked if group not in held]
         if free:
             self._exchange_divergent(free)
@@ -301,7 +301,7 @@ class WarpRun:
         warp.make_ready(going)
         return bool(going)
 
-    def _behind(self, standing: list[Group]) -> int:
+    def _lanes_behind(self, standing: list[Group]) -> int:
         """Return the lanes at a join that wait for some of these waiting groups."""
         lanes = 0
         for group in standing:
@@ -401,7 +401,7 @@ class WarpRun:
         Lanes at a join that wait for lanes at an aligned barrier are reported."""
         warp, groups = self.warp, list(self.warp.parked)
         first = groups[0]
-        one = all(group.pc == first.pc and self._same(group, first) for group in groups)
+        one = all(group.pc == first.pc and self._wait_alike(group, first) for group in groups)
         if not one:
             self._compare(*groups)
         if self._kind(first).endswith("arrive"):
@@ -410,7 +410,7 @@ class WarpRun:
         if self._kind(first).endswith("arrive"):
             warp.make_ready(groups)
 
-    def _same(self, group: Group, other: Group) -> bool:
+    def _wait_alike(self, group: Group, other: Group) -> bool:
         """Return whether two groups wait at the same kind of operation of the same barrier, with the same count."""
         one, two = (self.launch.code[g.pc - 1] for g in (group, other))
         return one[0] == two[0] and operands(self, one, group.lanes) == operands(self, two, other.lanes)
@@ -421,7 +421,7 @@ class WarpRun:
         if "aligned" in self._kind(first):
             self._report_divergence(first.pc - 1, first.lanes)
         for group in others:
-            if "aligned" in self._kind(first) + self._kind(group) or not self._same(group, first):
+            if "aligned" in self._kind(first) + self._kind(group) or not self._wait_alike(group, first):
                 self._report_divergence(group.pc - 1, group.lanes, first.pc - 1)
                 raise StopError("fault", group.pc - 1, self.warp.number)
 

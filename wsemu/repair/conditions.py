@@ -111,7 +111,7 @@ def completion_edits(scene: Scene) -> Iterator[Candidate]:
         accesses = [
             n for n in ast.walk(_head(statement)) if isinstance(n, ast.Subscript) and is_named_by_findings(scene, n)
         ]
-        for test, kind in _around(scene, statement, accesses):
+        for test, kind in _surrounding_conditions(scene, statement, accesses):
             had = scene.text.of(test)
             text = f"({had})" if isinstance(test, ast.IfExp) or " or " in had else had
             for rank, more in enumerate(_missing(scene, accesses)):
@@ -136,7 +136,9 @@ def _head(statement: ast.stmt) -> ast.AST:
     return statement.iter if isinstance(statement, ast.For) else statement
 
 
-def _around(scene: Scene, statement: ast.stmt, accesses: list[ast.Subscript]) -> Iterator[tuple[ast.expr, Kind]]:
+def _surrounding_conditions(
+    scene: Scene, statement: ast.stmt, accesses: list[ast.Subscript]
+) -> Iterator[tuple[ast.expr, Kind]]:
     """Yield the conditions that decide about the accesses of a statement, or about the statement."""
     for node in ast.walk(statement):
         if isinstance(node, ast.IfExp) and any(access in ast.walk(node.body) for access in accesses):

@@ -33,7 +33,9 @@ def edits(scene: Scene) -> Iterator[Candidate]:
     for name in wanted:
         if host_uses(scene.text, dependent(made, {name}), scene.functions) is not None:
             kind, far = _use(scene, name)
-            yield from _of(scene, made[name].node, kind, far if kind != "constant" else 0.5 if name in near else 1.5)
+            yield from _value_edits(
+                scene, made[name].node, kind, far if kind != "constant" else 0.5 if name in near else 1.5
+            )
 
 
 def names(node: ast.AST) -> set[str]:
@@ -95,7 +97,7 @@ def _parts(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.Tuple) else [node]
 
 
-def _of(scene: Scene, value: ast.expr, kind: Kind, far: float) -> Iterator[Candidate]:
+def _value_edits(scene: Scene, value: ast.expr, kind: Kind, far: float) -> Iterator[Candidate]:
     """Yield the numbers of a value, the numbers in the arguments of a call, and its truth values."""
     for part in ast.walk(value):
         match part:
@@ -106,7 +108,7 @@ def _of(scene: Scene, value: ast.expr, kind: Kind, far: float) -> Iterator[Candi
                         yield made
                 yield from _double_halo(scene, part, kind, far)
     for node in _literals(value):
-        for rank, new in enumerate(_others(scene, node.value)):
+        for rank, new in enumerate(_other_numbers(scene, node.value)):
             near = far + 0.3 * rank - scene.distance(node)
             if made := scene.replacement(kind, node, new, near):
                 yield made
@@ -140,7 +142,7 @@ def _literals(node: ast.expr) -> Iterator[ast.Constant]:
                 yield from _literals(part)
 
 
-def _others(scene: Scene, value: Any) -> list[str]:
+def _other_numbers(scene: Scene, value: Any) -> list[str]:
     """Return replacements for a number: one more and one less, numbers in findings, sizes of warps."""
     if isinstance(value, bool):
         return [str(not value)]

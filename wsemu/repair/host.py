@@ -145,7 +145,9 @@ class _Others(NamedTuple):
                 if 0 < needed < count:
                     new = str(needed) if isinstance(node, ast.Constant) else text
                     far = 0.1 * (count - needed)
-                    yield self.replace_expression(node, new, far, needed, grid=_with(self.report.grid, axis, needed))
+                    yield self.replace_expression(
+                        node, new, far, needed, grid=_replace_value(self.report.grid, axis, needed)
+                    )
 
     def smaller_blocks(self) -> Iterator[Other]:
         """Yield blocks whose threads match the elements of an array."""
@@ -154,7 +156,9 @@ class _Others(NamedTuple):
             extent, name = max(self.extents().items(), default=(0, ""))
             if node is not None and 0 < extent < threads and self.report.grid[axis] == 1:
                 new = str(extent) if isinstance(node, ast.Constant) else name
-                yield self.replace_expression(node, new, 1.0, extent, block=_with(self.report.block, axis, extent))
+                yield self.replace_expression(
+                    node, new, 1.0, extent, block=_replace_value(self.report.block, axis, extent)
+                )
 
     def threads(self) -> Iterator[Other]:
         """Yield blocks whose threads match the count of a barrier in the findings."""
@@ -213,7 +217,7 @@ class _Others(NamedTuple):
                 if abs(extent - value) <= max(value, extent) // 2:
                     far = 0.8 + 0.1 * min(abs(extent - value), 9)
                     yield self.replace_expression(
-                        node, name, far, extent, arguments=_with(tuple(self.given), n, extent)
+                        node, name, far, extent, arguments=_replace_value(tuple(self.given), n, extent)
                     )
             for by in (-1, 1) if value > 1 else (1,):
                 text = str(value + by)
@@ -221,7 +225,7 @@ class _Others(NamedTuple):
                     text = f"{self.text.of(node)} {'+' if by > 0 else '-'} 1"
                 far = 1.0 + 0.2 * (by > 0)
                 yield self.replace_expression(
-                    node, text, far, value + by, arguments=_with(tuple(self.given), n, value + by)
+                    node, text, far, value + by, arguments=_replace_value(tuple(self.given), n, value + by)
                 )
 
     def arrays(self) -> Iterator[Other]:
@@ -275,12 +279,12 @@ class _Others(NamedTuple):
                 what = f"{shape[0]} elements" if len(shape) == 1 else f"the shape {shape}"
                 had = small.size if len(shape) == 1 else small.shape
                 says = f"make `{node.id}`, which line {self.launch.line} hands over, with {what} in place of {had}"
-                yield self.put([], says, 0.2, arguments=_with(tuple(self.given), n, more))
+                yield self.put([], says, 0.2, arguments=_replace_value(tuple(self.given), n, more))
 
     def report_name(self, n: int) -> str:
         """Return the kernel's name of an argument."""
         return str(self.report._launched.bound.names[n])
 
 
-def _with(values: tuple[Any, ...], n: int, new: Any) -> tuple[Any, ...]:
+def _replace_value(values: tuple[Any, ...], n: int, new: Any) -> tuple[Any, ...]:
     return (*values[:n], new, *values[n + 1 :])

@@ -321,7 +321,7 @@ def pattern_mutations(path: Path) -> list[Mutation]:
     for name, function in functions(file.tree):
         file.inside = name
         for statement in function.body:
-            _everything(file, statement)
+            _record_integers(file, statement)
     return file.mutations()
 
 
@@ -335,7 +335,7 @@ def _constant(file: File, statement: ast.stmt) -> None:
             file.integer("bound", value)
 
 
-def _everything(file: File, node: ast.AST) -> None:
+def _record_integers(file: File, node: ast.AST) -> None:
     """Record mutations of all integers in a node, except in messages."""
     if isinstance(node, (ast.JoinedStr, ast.ImportFrom, ast.FunctionDef)):
         return
@@ -362,7 +362,7 @@ def _everything(file: File, node: ast.AST) -> None:
             child = getattr(child, "value", child)  # in `self.copy().run(...)`: the object of the method
             if not isinstance(child, ast.Call):
                 continue
-        _everything(file, child)
+        _record_integers(file, child)
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------
@@ -382,13 +382,13 @@ def program_mutations(path: Path) -> list[Mutation]:
             continue
         file.inside = name
         for child in ast.walk(node):
-            if isinstance(child, ast.Call) and not _within(file, child, everything, node):
+            if isinstance(child, ast.Call) and not _is_nested(file, child, everything, node):
                 _parameters(file, child)
                 _launch(file, child)
     return file.mutations()
 
 
-def _within(file: File, node: ast.AST, everything: dict[str, ast.FunctionDef], outer: ast.AST) -> bool:
+def _is_nested(file: File, node: ast.AST, everything: dict[str, ast.FunctionDef], outer: ast.AST) -> bool:
     """Return whether a node belongs to a function inside `outer`."""
     inner = set(everything.values()) - {outer}
     at: ast.AST | None = file.owners.get(node)
@@ -460,8 +460,8 @@ def _index_names(kernels: dict[str, ast.FunctionDef]) -> Places:
                 if value is not None:
                     used.append(value)
             for expression in used:
-                own |= {child.id for child in _plain(expression) if isinstance(child, ast.Name)}
-                places.returning |= {callee_name(c) for c in _plain(expression) if isinstance(c, ast.Call)} & set(
+                own |= {child.id for child in _plain_nodes(expression) if isinstance(child, ast.Name)}
+                places.returning |= {callee_name(c) for c in _plain_nodes(expression) if isinstance(c, ast.Call)} & set(
                     kernels
                 )
             parameters = [argument.arg for argument in function.args.args]
@@ -469,14 +469,14 @@ def _index_names(kernels: dict[str, ast.FunctionDef]) -> Places:
     return places
 
 
-def _plain(node: ast.AST) -> Iterator[ast.AST]:
+def _plain_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of an expression, without indexed objects and attributes."""
     yield node
     for child in ast.iter_child_nodes(node):
         if not isinstance(node, (ast.Subscript, ast.Attribute)) and not (
             isinstance(node, ast.Call) and child is node.func
         ):
-            yield from _plain(child)
+            yield from _plain_nodes(child)
 
 
 def _targets(statement: ast.Assign) -> set[str]:
@@ -606,7 +606,7 @@ def _broken(file: File, statement: ast.stmt) -> None:
         file.put("wait", statement, "pass")
     if isinstance(statement, ast.If) and not statement.orelse:
         file.put("guard", statement.test, "False" if leaves(statement) else "True")
-    for node in _own(statement):
+    for node in _own_nodes(statement):
         if isinstance(node, ast.Call):
             _phases(file, node)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) == 2:
@@ -614,7 +614,7 @@ def _broken(file: File, statement: ast.stmt) -> None:
             file.put("swap", node.slice, f"({other}, {one})" if file.text(node.slice)[0] == "(" else f"{other}, {one}")
 
 
-def _own(statement: ast.stmt) -> Iterator[ast.AST]:
+def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
     """Yield the nodes of a statement, without the nodes of nested statements."""
     pending: list[ast.AST] = [statement]
     while pending:
@@ -640,12 +640,12 @@ def _synchronising(file: File, statement: ast.Expr, call: ast.Call) -> None:
     suite = file.whole.suites[statement]
     at = suite.index(statement)
     for other in (*suite[max(at - 1, 0) : at], *suite[at + 1 : at + 2]):
-        if _trades(file, statement, other):
+        if _exchange_matters(file, statement, other):
             first, second = sorted((statement, other), key=lambda s: s.lineno)
             _add_swap(file, first, second)
 
 
-def _trades(file: File, statement: ast.stmt, other: ast.stmt) -> bool:
+def _exchange_matters(file: File, statement: ast.stmt, other: ast.stmt) -> bool:
     """Return whether exchanging two statements can matter because the other one contains an operation whose order
     matters."""
     if leaves(other) or synchronises(other) or not (file.whole.alone(statement) and file.whole.alone(other)):

@@ -93,8 +93,8 @@ def candidates(
     crowded = {(p.file, p.line) for p in text.places if (p.file, p.line) in hot and _is_crowded(p.file, p.line)}
     inner = [p for p in text.places if (p.file, p.line) in crowded and _ACTS.match(p.text) and p not in gaps]
     for gap in [*gaps, *inner]:
-        alike = [gap] if gap in inner else _alike(text, gap)
-        before, is_line = _before(text, gap, alike, report)
+        alike = [gap] if gap in inner else _copy_starts(text, gap)
+        before, is_line = _insertion_text(text, gap, alike, report)
         for rank, what in enumerate(missing):
             says = f"insert {instruction_text(what) if is_line else _quote_instruction(what)} before {before}"
             lines = {other.at: f"\t{what}\n{text.lines[other.at]}" for other in alike}
@@ -102,7 +102,7 @@ def candidates(
         for place in () if len(alike) > 1 else [copies[0] for copies in group_copies(syncs) if len(copies) == 1]:
             if place.run != gap.run and abs(place.run - gap.run) <= _NEAREST:
                 what = instruction_text(place.text) if is_line else _quote_instruction(place.text)
-                says = f"move {what} from {_where(place, report)} to before {before}"
+                says = f"move {what} from {_location_text(place, report)} to before {before}"
                 lines = {place.at: "", gap.at: f"\t{place.text}\n{text.lines[gap.at]}"}
                 yield 3 + far(place) + far(gap), _candidate("move", says, far(gap), 0), lines
 
@@ -150,7 +150,7 @@ def _head(line: str) -> str:
     return blanks + (m[0] if (m := re.match(r"@!?%\w+\s+", line.lstrip())) else "")
 
 
-def _alike(text: Text, gap: Place) -> list[Place]:
+def _copy_starts(text: Text, gap: Place) -> list[Place]:
     """Return the beginnings of the copies of a line: the locations of its first access or synchronization."""
     copies: dict[int, list[Place]] = {}
     labeled, head = -1, ""
@@ -226,14 +226,14 @@ def _quote_instruction(instruction: str) -> str:
     return f"`{' '.join(instruction.split()).rstrip(';')}`"
 
 
-def _before(text: Text, gap: Place, alike: list[Place], report: Any) -> tuple[str, bool]:
+def _insertion_text(text: Text, gap: Place, alike: list[Place], report: Any) -> tuple[str, bool]:
     """Describe where an insertion goes, and return whether that is a line of C++.
 
     It is a line of PTX if the C++ line contains several statements, or if the gap is in the middle of its code.
     """
     if not gap.file or gap.file == text.path or _is_start(text, gap, alike):
-        return _where(gap, report), True
-    return f"line {gap.at + 1} of {os.path.basename(text.path)}, which is of {_where(gap, report)}", False
+        return _location_text(gap, report), True
+    return f"line {gap.at + 1} of {os.path.basename(text.path)}, which is of {_location_text(gap, report)}", False
 
 
 def _is_start(text: Text, gap: Place, alike: list[Place]) -> bool:
@@ -261,7 +261,7 @@ def _begins(file: str, line: int) -> bool:
     return not here
 
 
-def _where(place: Place, report: Any) -> str:
+def _location_text(place: Place, report: Any) -> str:
     files = {site.file for f in report.findings for site in f.sites}
     return f"line {place.line}" if place.file in files else f"line {place.line} of {os.path.basename(place.file)}"
 

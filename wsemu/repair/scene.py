@@ -242,18 +242,18 @@ class Scene:
                 yield Gap(first, text.indent(statement), f"before line {statement.lineno}", statement.lineno - 1,
                           suite, position)  # fmt: skip
             else:
-                yield self._between("before", statement, suite, position)
+                yield self._gap_within_line("before", statement, suite, position)
         last = suite[-1]
         if isinstance(last, _LAST):
             return
         if text.leads(suite[0]) and text.trails(last):
             _, end = text.lines(last)
-            says = f"after line {last.end_lineno}{self._outside(last)}"
+            says = f"after line {last.end_lineno}{self._outside_text(last)}"
             yield Gap(end, text.indent(suite[0]), says, last.end_lineno or 0, suite, len(suite))
-        elif not self._outside(last):
-            yield self._between("after", last, suite, len(suite))
+        elif not self._outside_text(last):
+            yield self._gap_within_line("after", last, suite, len(suite))
 
-    def _between(self, where: str, statement: ast.stmt, suite: list[ast.stmt], position: int) -> Gap:
+    def _gap_within_line(self, where: str, statement: ast.stmt, suite: list[ast.stmt], position: int) -> Gap:
         """Return a position on a line that it shares with other statements."""
         start, end = self.text.span(statement)
         words = self.text.of(statement).split("\n")
@@ -261,7 +261,7 @@ class Scene:
         at, beside = (start, "{}; ") if where == "before" else (end, "; {}")
         return Gap(at, "", says, statement.lineno, suite, position, beside)
 
-    def _outside(self, statement: ast.stmt) -> str:
+    def _outside_text(self, statement: ast.stmt) -> str:
         """Return ` (outside the `if`)` for a position after a statement that contains others."""
         words = {ast.If: "if", ast.For: "for", ast.While: "while", ast.With: "with"}
         word = words.get(type(statement))

@@ -56,7 +56,7 @@ def split(scene: Scene) -> Iterator[Candidate]:
     for statement in scene.statements:
         if not (isinstance(statement, ast.If) and _clean(scene, [statement, *statement.body])):
             continue
-        places = [n for n, part in enumerate(statement.body) if _meets(part)]
+        places = [n for n, part in enumerate(statement.body) if _is_collective_call(part)]
         if not places:
             continue
         yield from _same_in_both(scene, statement)
@@ -81,7 +81,7 @@ def split(scene: Scene) -> Iterator[Candidate]:
         yield scene.candidate("split", says, [piece], min(scene.distance(statement.body[n]) for n in places))
 
 
-def _meets(statement: ast.stmt) -> bool:
+def _is_collective_call(statement: ast.stmt) -> bool:
     """Return whether a statement is a call that the threads of a warp or CTA execute together."""
     names = ("syncthreads", "syncwarp", "bar_sync", "bar_arrive", "barrier_sync", "start_async_dma",
              "wait_for_dma_finish", "fence_proxy_async")  # fmt: skip
@@ -228,7 +228,7 @@ def returns(scene: Scene) -> Iterator[Candidate]:
             continue
         condition = negate_condition(scene, statement.test)
         indent = scene.text.indent(statement)
-        for keep in (_together, synchronises):
+        for keep in (_needs_all_threads, synchronises):
             parts: list[str] = []
             run: list[ast.stmt] = []
             for part in [*rest, None]:
@@ -245,17 +245,17 @@ def returns(scene: Scene) -> Iterator[Candidate]:
             says = f"put `if {condition}:` around what follows line {statement.end_lineno}, but for what synchronises, "
             says += f"in place of the early `{scene.text.of(statement.body[0])}` there"
             yield scene.candidate("return", says, [Piece(start, end, "".join(parts))], scene.distance(statement))
-        if any(_together(part) for part in rest):
-            yield _idle(scene, statement, rest, condition)
+        if any(_needs_all_threads(part) for part in rest):
+            yield _early_return_edit(scene, statement, rest, condition)
 
 
-def _idle(scene: Scene, statement: ast.If, rest: list[ast.stmt], condition: str) -> Candidate:
+def _early_return_edit(scene: Scene, statement: ast.If, rest: list[ast.stmt], condition: str) -> Candidate:
     """Return the edit that removes an early return: the threads continue with zeros, and store nothing."""
     indent, text = scene.text.indent(statement), scene.text
     parts = []
     for part in rest:
         block = _block(scene, [part], 0)
-        if _together(part) or _shared_array(part):
+        if _needs_all_threads(part) or _shared_array(part):
             parts.append(block)
         elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
             new = f"{text.of(part.value)} if {condition} else 0"
@@ -268,7 +268,7 @@ def _idle(scene: Scene, statement: ast.If, rest: list[ast.stmt], condition: str)
     return scene.candidate("return", says, [Piece(start, end, "".join(parts))], scene.distance(statement) + 0.3)
 
 
-def _together(statement: ast.stmt) -> bool:
+def _needs_all_threads(statement: ast.stmt) -> bool:
     """Return whether all threads should execute a statement: it synchronizes, or computes with a shuffle."""
     calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call))
     return synchronises(statement) or any(last_name(call).startswith(("shfl_", "ballot")) for call in calls)

@@ -89,15 +89,15 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 def insertion_edits(scene: Scene) -> Iterator[Candidate]:
     """Yield edits that insert a synchronizing call at the gaps around the findings."""
     yield from counterparts(scene)
-    gaps = sorted(scene.gaps, key=functools.partial(_far, scene))[:_NEAREST]
+    gaps = sorted(scene.gaps, key=functools.partial(_gap_distance, scene))[:_NEAREST]
     lacking = dict.fromkeys(lines for lines in _lacking(scene) if lines[-1])
     others = [lines for lines in _statements(scene) if lines not in lacking]
     for rank, lines in [*((0, lines) for lines in lacking), *enumerate(others)]:
         for gap in gaps:
-            if not _beside(scene, gap, lines[-1]):
+            if not _is_repeated_at(scene, gap, lines[-1]):
                 says = f"insert `{lines[-1].strip()}`{' under `' + lines[0] + '`' if len(lines) > 1 else ''} {gap.says}"
                 odd = int("syncthreads()" in lines[-1] and _under_a_condition(scene, gap))
-                near = _far(scene, gap) + 1.5 * rank + 2.0 * odd
+                near = _gap_distance(scene, gap) + 1.5 * rank + 2.0 * odd
                 made = scene.candidate("insert", says, [scene.put(gap, *lines)], near, 1)
                 yield made._replace(odd=odd)
 
@@ -113,7 +113,7 @@ def counterparts(scene: Scene) -> Iterator[Candidate]:
         suite = scene.text.suites[statement]
         at = suite.index(statement)
         for gap in scene.gaps:
-            if gap.suite is suite and not _beside(scene, gap, lines[-1].strip()):
+            if gap.suite is suite and not _is_repeated_at(scene, gap, lines[-1].strip()):
                 steps = min(abs(gap.position - at), abs(gap.position - at - 1))
                 says = f"insert `{lines[-1].strip()}`{' under `' + lines[0] + '`' if len(lines) > 1 else ''} {gap.says}"
                 yield scene.candidate("insert", says, [scene.put(gap, *lines)], near + 0.5 * steps, 1)
@@ -189,14 +189,14 @@ def fence_edits(scene: Scene) -> Iterator[Candidate]:
             suite = scene.text.suites[statement]
             at = suite.index(statement)
             around = [gap for gap in scene.gaps if gap.suite is suite and gap.position in (at, at + 1)]
-            if len(around) == 2 and not any(_beside(scene, gap, fence) for gap in around):
+            if len(around) == 2 and not any(_is_repeated_at(scene, gap, fence) for gap in around):
                 says = f"insert `{fence}` before line {statement.lineno} and after line {statement.end_lineno}"
                 pieces = [scene.put(gap, fence) for gap in around]
                 far = min(scene.distance(statement), 4.0) + (-6.0 if none else 0.5)
                 yield scene.candidate("insert", says, pieces, far, 2)
 
 
-def _far(scene: Scene, gap: Gap) -> float:
+def _gap_distance(scene: Scene, gap: Gap) -> float:
     """Return the distance of a gap from the findings: 0 next to the statement itself, or next to a loop or branch
     around it."""
     beside = list(gap.suite[gap.position - 1 : gap.position] + gap.suite[gap.position : gap.position + 1])
@@ -216,7 +216,7 @@ def _under_a_condition(scene: Scene, gap: Gap) -> bool:
     return any(isinstance(owner, (ast.If, ast.While)) for owner in owners)
 
 
-def _beside(scene: Scene, gap: Gap, line: str) -> bool:
+def _is_repeated_at(scene: Scene, gap: Gap, line: str) -> bool:
     """Return whether the same statement is already at this gap."""
     return any(scene.text.of(statement) == line for statement in gap.suite[max(gap.position - 1, 0) : gap.position + 1])
 

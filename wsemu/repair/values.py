@@ -85,7 +85,7 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
         for argument, what in zip(call.args, PARAMETERS[last_name(call)], strict=False):
             if not what:
                 continue
-            for rank, new in enumerate(_others(scene, argument, what, used)):
+            for rank, new in enumerate(_other_values(scene, argument, what, used)):
                 if isinstance(argument, ast.Name) and new.startswith(f"{argument.id} ") and argument.id in once:
                     continue  # the number at the top of the file is edited
                 kind: Kind = "index" if what in ("place", "coordinates") else "argument"
@@ -119,7 +119,7 @@ def _used(scene: Scene) -> dict[str, list[str]]:
     return {what: [*texts] for what, texts in found.items()}
 
 
-def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]]) -> list[str]:
+def _other_values(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]]) -> list[str]:
     """Return replacements for an argument."""
     old = scene.text.of(node)
     wrapped = parenthesize(scene, node)
@@ -158,24 +158,32 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
     elif what in ("index", "round"):
         made = [*near, *step_expressions(scene, node, 1), *_stages(scene, node), *_loop_names(scene, node)]
     elif what == "coordinates" and isinstance(node, ast.Tuple):
-        options = [(n, new) for n, part in enumerate(node.elts) for new in [*_near(scene, part), *_whole(scene, part)]]
-        return [_with(scene, node, n, new) for n, new in options]
+        options = [
+            (n, new)
+            for n, part in enumerate(node.elts)
+            for new in [*_neighbor_texts(scene, part), *_multiples_texts(scene, part)]
+        ]
+        return [_replace_element(scene, node, n, new) for n, new in options]
     elif what == "place":
         parts = node.elts if isinstance(node, ast.Tuple) else []
-        changed = [_with(scene, node, n, new) for n, part in enumerate(parts) for new in _near(scene, part)]
-        made = [*changed, *(_near(scene, node) if not parts else []), *near]
+        changed = [
+            _replace_element(scene, node, n, new)
+            for n, part in enumerate(parts)
+            for new in _neighbor_texts(scene, part)
+        ]
+        made = [*changed, *(_neighbor_texts(scene, node) if not parts else []), *near]
     elif what == "size":
         made = ["4", "8", "16"]
     return [new for new in dict.fromkeys(made) if new not in (old, "0" if what in ("bytes", "count") else old)]
 
 
-def _with(scene: Scene, node: ast.expr, n: int, new: str) -> str:
+def _replace_element(scene: Scene, node: ast.expr, n: int, new: str) -> str:
     """Return a tuple with one element replaced."""
     assert isinstance(node, ast.Tuple)
     return f"({', '.join(new if k == n else scene.text.of(part) for k, part in enumerate(node.elts))})"
 
 
-def _whole(scene: Scene, node: ast.expr) -> list[str]:
+def _multiples_texts(scene: Scene, node: ast.expr) -> list[str]:
     """Return the texts of a number, or of one in an expression, changed to multiples of the elements in 16 bytes."""
     old, (start, _) = scene.text.of(node), scene.text.span(node)
     found: dict[str, None] = {}
@@ -188,7 +196,7 @@ def _whole(scene: Scene, node: ast.expr) -> list[str]:
     return [new for new in found if new != old]
 
 
-def _near(scene: Scene, node: ast.expr) -> list[str]:
+def _neighbor_texts(scene: Scene, node: ast.expr) -> list[str]:
     """Return the texts of an index changed by one, and of another stage."""
     return [*step_expressions(scene, node, 1), *_stages(scene, node)]
 
@@ -285,7 +293,7 @@ def whole_counts(scene: Scene) -> Iterator[Candidate]:
             alike = [call for call in calls if scene.text.of(call.args[n]) == old]
             if len(alike) < 2:
                 continue
-            others = [str(free_id(scene))] if what == "id" else _others(scene, alike[0].args[1], what, {})
+            others = [str(free_id(scene))] if what == "id" else _other_values(scene, alike[0].args[1], what, {})
             for rank, new in enumerate(others):
                 if what == "count" and new.isdigit() and int(new) % _WARP:
                     continue
@@ -405,7 +413,7 @@ def indices(scene: Scene) -> Iterator[Candidate]:
         for node in ast.walk(head):
             if isinstance(node, ast.Subscript):
                 for made in _index(scene, node):
-                    again = _again(scene, node, made, loaded)
+                    again = _loads_twice(scene, node, made, loaded)
                     if not (again and _WITHOUT_AGAIN & {*scene.codes}):
                         yield made._replace(odd=1) if again else made
             elif isinstance(node, ast.Call) and ".atomic." in scene.text.of(node.func) and len(node.args) > 1:
@@ -420,7 +428,7 @@ def _loaded_elements(scene: Scene, statement: ast.AST) -> Counter[str]:
     return Counter(map(scene.text.of, nodes))
 
 
-def _again(scene: Scene, node: ast.Subscript, made: Candidate, loaded: Counter[str]) -> bool:
+def _loads_twice(scene: Scene, node: ast.Subscript, made: Candidate, loaded: Counter[str]) -> bool:
     """Return whether an edit of a load's index makes it load an element that the same statement already loads."""
     (piece,) = made.pieces
     start, end = scene.text.span(node)

@@ -116,7 +116,7 @@ def _bank_cells(picture: BankPicture) -> Iterator[Markup]:
         x, y = _LEFT + cell.bank * _CELL, _TOP + cell.lane * _CELL
         words = f"{cell.ways} different words of it" if cell.ways > 1 else "no other word of it"
         title = tag("title", f"lane {cell.lane}: word {cell.word}, bank {cell.bank}; the pass wants {words}")
-        yield tag("rect", title, x=x + 1, y=y + 1, width=_CELL - 2, height=_CELL - 2, class_=_warmth(cell.ways))
+        yield tag("rect", title, x=x + 1, y=y + 1, width=_CELL - 2, height=_CELL - 2, class_=_degree_class(cell.ways))
 
 
 def _bank_totals(picture: BankPicture) -> Iterator[Markup]:
@@ -128,11 +128,11 @@ def _bank_totals(picture: BankPicture) -> Iterator[Markup]:
     for bank, ways in sorted(most.items()):
         title = tag("title", f"bank {bank}: {ways} word{'s' * (ways > 1)} at once")
         x = _LEFT + bank * _CELL
-        yield tag("rect", title, x=x + 1, y=y - 4, width=_CELL - 2, height=_CELL - 2, class_=_warmth(ways))
+        yield tag("rect", title, x=x + 1, y=y - 4, width=_CELL - 2, height=_CELL - 2, class_=_degree_class(ways))
         if ways > 1 and ways == max(most.values()):
             yield tag("text", ways, x=x + (1 if ways > 9 else 3), y=y + 18, class_="small")
 
 
-def _warmth(ways: int) -> str:
+def _degree_class(ways: int) -> str:
     """Return the style class of a cell for the conflict degree of its bank."""
     return f"ways{min((ways - 1).bit_length(), 5)}"

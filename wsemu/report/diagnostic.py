@@ -131,7 +131,7 @@ def finding_lines(
     if not finding.schedule:
         yield from help_
     if more:
-        yield from _more(more, gutter, width)
+        yield from _further_finding_lines(more, gutter, width)
     yield _explanation(finding.code, gutter, width)
 
 
@@ -174,7 +174,7 @@ def _diff(cure: Cure, gutter: int) -> Iterator[Line]:
         yield [(f"{number:>{gutter}} {sign} ", "frame"), (clean(text.expandtabs(4)), styles.get(mark, ""))]
 
 
-def _more(more: Sequence[Finding], gutter: int, width: int) -> Iterator[Line]:
+def _further_finding_lines(more: Sequence[Finding], gutter: int, width: int) -> Iterator[Line]:
     """Yield a line for each finding with the same cause; findings with equal titles share a line."""
     yield [(f"{'':{gutter}} = ", "frame"), (f"{len(more)} more with the same cause:", "strong")]
     for title, times in Counter(str(finding) for finding in more).items():

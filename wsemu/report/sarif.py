@@ -235,11 +235,11 @@ def _step(finding: Finding, step: Step) -> Json:
     file = next((site.file for site in finding.sites if site.line == step.line), finding.sites[0].file)
     return {
         "physicalLocation": _physical(file, {"startLine": step.line}),
-        "message": {"text": _text(_did(step))},
+        "message": {"text": _text(_step_text(step))},
     }
 
 
-def _did(step: Step) -> str:
+def _step_text(step: Step) -> str:
     """Return the text of a step, such as `sync barrier 1 gen 0 32/64` or `store tile[lane] i=0 (1)`."""
     parts = [step.does]
     if step.barrier is None:

@@ -21,7 +21,9 @@ def schemas() -> dict[str, Json]:
         "launch-1.json": _with_header(
             "launch-1.json", "a launch of a kernel in PTX, for `wsemu check`", _read(LaunchForm)
         ),
-        "witness-1.json": _with_header("witness-1.json", "a schedule of a finding, for `wsemu replay`", _of(Witness)),
+        "witness-1.json": _with_header(
+            "witness-1.json", "a schedule of a finding, for `wsemu replay`", _model_schema(Witness)
+        ),
     }
 
 
@@ -29,7 +31,7 @@ def _with_header(name: str, title: str, schema: Json) -> Json:
     return {"$schema": DIALECT, "$id": f"{DOCS}schemas/{name}", **schema, "title": title}
 
 
-def _of(model: Any) -> Json:
+def _model_schema(model: Any) -> Json:
     """Return the schema of a model in the form in which wsemu writes it."""
     schema: Json = model.model_json_schema(mode="serialization")
     return schema
@@ -43,7 +45,7 @@ def _read(model: Any) -> Json:
 
 def _report() -> Json:
     """Return the schema of the document of `--format json`; each report is a `Report` without its time."""
-    report = _of(Report)
+    report = _model_schema(Report)
     definitions = report.pop("$defs")
     del report["properties"]["seconds"]
     report["required"] = [name for name in report["required"] if name != "seconds"] if "required" in report else []

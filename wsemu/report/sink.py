@@ -52,7 +52,7 @@ def sink(format_: str, *, all_: bool = False, program: str = "") -> Iterator[Sin
     if format_ == "text":
         yield Printer(all_=all_)
         return
-    with _alone() as stream:
+    with _owning_standard_output() as stream:
         yield _machine(format_, stream, program)
 
 
@@ -68,7 +68,7 @@ def _machine(format_: str, stream: IO[str], program: str) -> Sink:
 
 
 @contextlib.contextmanager
-def _alone() -> Iterator[IO[str]]:
+def _owning_standard_output() -> Iterator[IO[str]]:
     """Yield a stream to standard output, while all other output, including that of child processes, goes to standard
     error."""
     sys.stdout.flush()

@@ -161,11 +161,11 @@ def _find_bound(found: Predicted, use: dict[str, float]) -> str:
     waits = found.run.stalls.sum(axis=0)
     waits[[SELECTED, NOT_SELECTED]] = 0
     reason = REASONS[int(np.argmax(waits))]
-    which = _which(found, reason)
+    which = _longest_wait_barrier(found, reason)
     return f"latency: {reason}{which}"
 
 
-def _which(found: Predicted, reason: str) -> str:
+def _longest_wait_barrier(found: Predicted, reason: str) -> str:
     """Return the name of the barrier at which warps wait longest."""
     if reason not in AT_BARRIERS:
         return ""

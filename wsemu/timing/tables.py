@@ -99,7 +99,7 @@ class _Builder:
             for kind, place, _, amount, _ in events
             if kind == EVENT["init"]
         }
-        self.needs = self._needs()
+        self.needs = self._generation_arrivals()
         self.tails = _tail_rows(served.beyond_l1)
 
     def _events_of_steps(self) -> dict[int, list[tuple[int, ...]]]:
@@ -117,7 +117,7 @@ class _Builder:
             found[step].append((kind, place & 0xFF if kind in _MEETINGS else place, *rest))
         return found
 
-    def _needs(self) -> dict[tuple[int, int], int]:
+    def _generation_arrivals(self) -> dict[tuple[int, int], int]:
         """Return the number of arrivals of each generation of a named barrier; a generation that the stream's end cuts
         off gets the number of the others."""
         count: defaultdict[tuple[int, int], int] = defaultdict(int)

@@ -86,7 +86,7 @@ def measure(stream: Stream, device: Device) -> Traffic:
     count = len(stream.pc)
     space, passes = np.zeros(count, np.int64), np.ones(count, np.int64)
     found = _Sectors()
-    _plain(stream, ARCHS[device.arch].costs, space, passes, found)
+    _add_plain_accesses(stream, ARCHS[device.arch].costs, space, passes, found)
     _copies(stream, passes, found)
     step, sector, by = found.concatenate()
     order = np.argsort(step, kind="stable")
@@ -120,7 +120,7 @@ _BY_KIND = {"load": LOADS, "store": STORES, "atomic": ATOMICS}
 _SERVICE = {"load": AS_LOAD, "store": AS_STORE, "atomic": SERIAL}
 
 
-def _plain(stream: Stream, model: CostModel, space: Numbers, passes: Numbers, found: _Sectors) -> None:
+def _add_plain_accesses(stream: Stream, model: CostModel, space: Numbers, passes: Numbers, found: _Sectors) -> None:
     """Add the sectors of loads, stores and atomics."""
     names = [NAMES[row[0]] for row in stream.bound.program.code.tolist()]
     kinds = [OPERATIONS[name].kind for name in names]

@@ -41,7 +41,7 @@ class Invalid:
         return self.call(**self.arguments)
 
 
-def _outside(draw: Draw, of: int, least: int | None) -> int:
+def _invalid_multiple(draw: Draw, of: int, least: int | None) -> int:
     """Draw a number that is not a multiple of `of`, or a multiple that is less than `least` times `of`."""
     if least is not None and (of == 1 or draw(st.booleans())):
         return int(of * (least - 1 - draw(st.integers(0, 8))))
@@ -60,7 +60,7 @@ def _wrong_multiple(name: str, kind: str, of: int | str, least: int | None = 1) 
 
     def fault(draw: Draw, fields: Fields) -> tuple[Fields, str]:
         unit = fields[of] if isinstance(of, str) else of
-        value = _outside(draw, unit, least)
+        value = _invalid_multiple(draw, unit, least)
         return {name: value}, f"{name} is {value}: give {kind} {unit}"
 
     return fault
@@ -177,7 +177,7 @@ _FAULTS: dict[Any, list[Fault]] = {
 
 def _unaligned_start(draw: Draw, case: TransferCase) -> tuple[Fields, str]:
     name, alignment = draw(st.sampled_from(["src_offset", "dst_offset"])), case.pattern.alignment
-    value = _outside(draw, alignment, 0)
+    value = _invalid_multiple(draw, alignment, 0)
     return {name: value}, f"{name} is {value}: give a multiple of alignment, {alignment} bytes"
 
 

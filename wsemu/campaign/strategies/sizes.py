@@ -21,12 +21,12 @@ def sizes(
 
     Examples shrink toward 0.  Raise UsageError if a tile or depth is below 1, or `most` is below 0.
     """
-    tiles, depths = _several(tile), _several(depth)
+    tiles, depths = _to_set(tile), _to_set(depth)
     if most < 0 or any(n < 1 for n in tiles | depths):
         raise UsageError(f"tile is {tile}, depth {depth}, most {most}: give 1 or more, and most 0 or more")
     found = edges(Reading({*compared}, tiles, depths), most)
     return st.one_of(*[st.sampled_from(found)] * 3, st.integers(0, most))
 
 
-def _several(given: int | Iterable[int]) -> set[int]:
+def _to_set(given: int | Iterable[int]) -> set[int]:
     return {given} if isinstance(given, int) else {*given}

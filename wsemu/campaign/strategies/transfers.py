@@ -36,7 +36,7 @@ FLOATS = sorted(max(1, round(abs(NormalDist(256, 256).inv_cdf((k + 0.5) / 1024))
 
 
 @functools.cache
-def _ready() -> None:
+def _preload() -> None:
     """Load the engine and the compiler in advance, because Hypothesis applies a deadline to the first example."""
     from wsemu.launch.compiled import compile_for_types
     from wsemu.machine import build as native
@@ -80,7 +80,7 @@ def _options(draw: Draw, *, scatter: bool = False, engine: str = "warps") -> Fie
     return fields
 
 
-def _up(size: int, to: int) -> int:
+def _round_up(size: int, to: int) -> int:
     return -(-size // to) * to
 
 
@@ -104,7 +104,7 @@ def _sequential(draw: Draw, alignment: int) -> Fields:
 
 def _draw_strided(draw: Draw, alignment: int) -> Fields:
     size, elements = 4 * draw(st.sampled_from(FLOATS)), draw(st.integers(1, MOST_ELEMENTS))
-    tight = _up(size, alignment)
+    tight = _round_up(size, alignment)
     return {
         "element_bytes": size,
         "elements": elements,
@@ -114,7 +114,7 @@ def _draw_strided(draw: Draw, alignment: int) -> Fields:
 
 
 def _indirect(draw: Draw, alignment: int) -> Fields:
-    size, elements = _up(4 * draw(st.sampled_from(FLOATS)), alignment), draw(st.integers(1, MOST_ELEMENTS))
+    size, elements = _round_up(4 * draw(st.sampled_from(FLOATS)), alignment), draw(st.integers(1, MOST_ELEMENTS))
     dense = {"dense_stride": size + _gap(draw, alignment)} if draw(st.booleans()) else {}
     return {"element_bytes": size, "elements": elements, **dense}
 
@@ -156,7 +156,7 @@ def parameters(draw: Draw, cls: Any, *, specialized: bool, engine: str = "warps"
     options = _options(draw, scatter=scatter, engine=engine)
     sizes = _SIZES[cls](draw, options["alignment"])
     if engine == "bulk" and cls is not CudaDMAHalo:
-        sizes["element_bytes"] = _up(sizes["element_bytes"], BULK)
+        sizes["element_bytes"] = _round_up(sizes["element_bytes"], BULK)
     return {**roles, **sizes, **options, **({"scatter": True} if scatter else {})}
 
 
@@ -178,7 +178,7 @@ def _transfers(cls: Any, engine: str) -> st.SearchStrategy[TransferCase]:
             constants=draw(_rarely_true(16)),
         )
 
-    _ready()
+    _preload()
     return transfers()
 
 

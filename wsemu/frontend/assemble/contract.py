@@ -99,7 +99,7 @@ class _Contraction:
         self._collect()
         self._find_uses()
 
-    def _plain(self, instruction: Instruction) -> bool:
+    def _is_unguarded(self, instruction: Instruction) -> bool:
         """Return whether an instruction has no guard, and its registers are assigned once."""
         assigned = self.assigned
         return (
@@ -113,7 +113,7 @@ class _Contraction:
         for index, block in self.blocks.items():
             for at, instruction in enumerate(block.instructions):
                 role = _ROLE.get(instruction.operation)
-                if role is None or not self._plain(instruction):
+                if role is None or not self._is_unguarded(instruction):
                     continue
                 if role == "div":
                     product = None if self.optimised else self._as_product(instruction)

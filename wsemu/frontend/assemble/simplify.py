@@ -303,7 +303,7 @@ def _spread(instruction: Instruction, which: set[int], types: list[str]) -> list
     at = max(first_element(instruction.operation), 0)
     for number, registers in enumerate(found):
         type_ = f"b{8 * SIZE[types[registers[0]]]}" if registers else ""
-        fresh = tuple([_fresh(types, type_) for _ in registers]) if number in which else registers
+        fresh = tuple([_new_register(types, type_) for _ in registers]) if number in which else registers
         moved = list(zip(registers, fresh, strict=True)) if number in which else []
         if number:
             operands[at : at + len(registers)] = fresh
@@ -315,6 +315,6 @@ def _spread(instruction: Instruction, which: set[int], types: list[str]) -> list
     return [*before, replace(instruction, results=results, operands=tuple(operands)), *after]
 
 
-def _fresh(types: list[str], type_: str) -> Register:
+def _new_register(types: list[str], type_: str) -> Register:
     types.append(type_)
     return len(types) - 1

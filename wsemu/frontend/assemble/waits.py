@@ -210,7 +210,7 @@ class _Reader:
             if back:
                 tried.append(values)
                 continue
-            for following in self._onward(index, values, unanswered=True):
+            for following in self._continuations(index, values, unanswered=True):
                 if following.place.block in met:
                     raise _Lost  # a loop inside the loop
                 seen.add(following.place.block)
@@ -239,9 +239,9 @@ class _Reader:
                     return self._agree(self._needed_registers(Place(block, offset)), at_once, later)
                 self._assign(instruction, at_once, self._count())
                 self._assign(instruction, later, self.steps)
-            one, two = list(self._onward(block, at_once)), list(self._onward(block, later))
+            one, two = list(self._continuations(block, at_once)), list(self._continuations(block, later))
             if len(one) != 1 or [s.place for s in one] != [s.place for s in two]:
-                return self._agree(self._after(block), at_once, later)
+                return self._agree(self._live_after(block), at_once, later)
             block, at = one[0].place.block, 0
             at_once, later = one[0].values, two[0].values
             if block == place.block:
@@ -260,9 +260,9 @@ class _Reader:
         """Yield the registers that may be needed from an instruction on."""
         for instruction in self.code[place.block].instructions[place.at :]:
             yield from (*instruction.operands, instruction.guard, *instruction.results)
-        yield from self._after(place.block)
+        yield from self._live_after(place.block)
 
-    def _after(self, block: int) -> Iterator[Register]:
+    def _live_after(self, block: int) -> Iterator[Register]:
         """Yield registers that are needed at a block's end."""
         yield self.code[block].predicate
         for successor in self.code[block].successors:
@@ -277,13 +277,13 @@ class _Reader:
             return False
         self.steps = 0
         try:
-            later = self._later(place, question)
+            later = self._later_successes(place, question)
             first = self._trail(Place(place.block, place.at + 1), {question.results[0]: ("is", 1)})
             return bool(later) and all(self._meet(first, self._trail(*end)) for end in later)
         except _Lost:
             return False
 
-    def _later(self, place: Place, question: Instruction) -> list[_Stop]:
+    def _later_successes(self, place: Place, question: Instruction) -> list[_Stop]:
         """Return the points at which tries that follow a failure may succeed, with the values of registers there."""
         found: list[_Stop] = []
         pending = [(_Stop(Place(place.block, place.at + 1), {question.results[0]: ("is", 0)}), frozenset[int]())]
@@ -303,7 +303,7 @@ class _Reader:
                 values[instruction.results[0]] = ("is", 0)
                 self._count()
             else:
-                for following in self._onward(index, values, unanswered=True):
+                for following in self._continuations(index, values, unanswered=True):
                     if following.place.block in met:
                         raise _Lost  # a loop inside the loop
                     pending.append((following, met | {following.place.block}))
@@ -368,7 +368,9 @@ class _Reader:
             else:
                 ways = [
                     (one.place, one.values, two.values)
-                    for one, two in zip(self._onward(here.block, yes), self._onward(here.block, no), strict=True)
+                    for one, two in zip(
+                        self._continuations(here.block, yes), self._continuations(here.block, no), strict=True
+                    )
                 ]
             for at, one, two in ways:
                 if any(self._differs(r, one, two) for r in self._live(at.block)):
@@ -402,7 +404,9 @@ class _Reader:
         direct = self._direct(block.index, yes)
         ends = [index for index in direct if self._is_exit(index)]
         found: list[tuple[Place, Values, Values]] = []
-        pending = [(here, False, frozenset((block.index,))) for here in self._onward(block.index, no, unanswered=True)]
+        pending = [
+            (here, False, frozenset((block.index,))) for here in self._continuations(block.index, no, unanswered=True)
+        ]
         while pending:
             here, waited, met = pending.pop()
             if waited and here.place.block in direct:
@@ -425,7 +429,7 @@ class _Reader:
                 else:
                     return []
             met |= {here.place.block}
-            onward = self._onward(here.place.block, here.values, unanswered=not waited)
+            onward = self._continuations(here.place.block, here.values, unanswered=not waited)
             pending += [(following, waited, met) for following in onward]
         return found
 
@@ -439,7 +443,7 @@ class _Reader:
         of registers at their start."""
         found: dict[int, Values] = {}
         while self.code[index].successors:
-            onward = list(self._onward(index, values))
+            onward = list(self._continuations(index, values))
             if len(onward) != 1 or onward[0].place.block in found:
                 return found
             index, values = onward[0].place.block, onward[0].values
@@ -459,7 +463,7 @@ class _Reader:
             return False
         asked = [self._deep(r, {}) for r in question.operands]
         tried = [self._deep(r, values) for r in wait.operands]
-        same = _apart(tried[0], wait.immediate) == _apart(asked[0], question.immediate)
+        same = _split_offset(tried[0], wait.immediate) == _split_offset(asked[0], question.immediate)
         return same and tried[1:] == asked[1:]
 
     def _deep(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
@@ -501,7 +505,7 @@ class _Reader:
             return True
         return self._value(instruction.guard, values) == ("is", int(instruction.negated))
 
-    def _onward(self, index: int, values: Values, *, unanswered: bool = False) -> Iterator[_Stop]:
+    def _continuations(self, index: int, values: Values, *, unanswered: bool = False) -> Iterator[_Stop]:
         """Yield the continuations from the end of a block.
 
         A trap is never reached, except for an `unanswered` test that does not belong to a watchdog.  Traps and exits
@@ -609,7 +613,7 @@ def _simplify_operation(name: str, how: object, operands: list[Any]) -> Value:
     return (name, how, *operands)
 
 
-def _apart(address: Value, offset: int) -> tuple[Value, int]:
+def _split_offset(address: Value, offset: int) -> tuple[Value, int]:
     """Return an address without its constant offset, and the offset.
 
     A 32-bit address is assumed not to wrap: otherwise the repeated waits in shared memory would end the run.

@@ -74,7 +74,7 @@ def confine(graph: Graph, origins: Mapping[Register, str], dynamic: Iterable[str
     rooms = _rooms(graph, dynamic)
     names = list(dict.fromkeys(origins.values()))
     given = {register: 2 << names.index(name) for register, name in origins.items()}
-    given.update((register, 2 << len(names)) for register in _others(graph) if register not in given)
+    given.update((register, 2 << len(names)) for register in _other_addresses(graph) if register not in given)
     sources = _sources(graph, given)
     fixed = _distances(graph, {register: name for register, name in origins.items() if name in rooms})
     held = {
@@ -85,7 +85,7 @@ def confine(graph: Graph, origins: Mapping[Register, str], dynamic: Iterable[str
     _Confined(graph, rooms, held, fixed).blocks()
 
 
-def _others(graph: Graph) -> Iterator[Register]:
+def _other_addresses(graph: Graph) -> Iterator[Register]:
     """Yield registers with the addresses of arrays in other memory."""
     yield from graph.constant_arrays
     yield from (register for register, parameter in graph.parameters.items() if parameter.part == "address")
@@ -205,7 +205,7 @@ class _Confined:
         for instruction in block.instructions:
             for side in _sides(instruction):
                 name = self._name(instruction, side)
-                if name is not None and not self._inside(instruction, side, self.rooms[name]):
+                if name is not None and not self._is_surely_inside(instruction, side, self.rooms[name]):
                     self._compare(instruction, side, name, code, known)
             code.append(instruction)
         block.instructions = code
@@ -219,7 +219,7 @@ class _Confined:
             name = instruction.array if self.graph.specials.get(special) == address else None
         return name
 
-    def _inside(self, instruction: Instruction, side: _Side, room: _Room) -> bool:
+    def _is_surely_inside(self, instruction: Instruction, side: _Side, room: _Room) -> bool:
         """Return whether an access is certainly inside."""
         address = instruction.operands[side.operand]
         immediate, _ = _split(instruction.immediate)

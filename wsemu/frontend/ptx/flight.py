@@ -118,7 +118,7 @@ def mark_registers(graph: Graph) -> list[tuple[Instruction, str]]:
 
 def _block_mistakes(found: _Found, block: Block, state: _State) -> Iterable[tuple[Instruction, _Wrong]]:
     for i in block.instructions:
-        trouble = _wrong(found, state, i)
+        trouble = _find_misuse(found, state, i)
         if trouble.touches or trouble.unfenced:
             yield i, trouble
         state = _step(found, state, i)
@@ -186,7 +186,7 @@ def _is_move(instruction: Instruction) -> bool:
     return instruction.operation.startswith("mov.")
 
 
-def _wrong(found: _Found, state: _State, instruction: Instruction) -> _Wrong:
+def _find_misuse(found: _Found, state: _State, instruction: Instruction) -> _Wrong:
     if instruction.operation in WGMMA:
         return _wrong_group(found, state, instruction)
     touches = {}

@@ -202,7 +202,7 @@ FUNCTIONS = {
 _UPPER = 0xFFFFFFFF00000000
 
 
-def _gross(operation: str) -> Lower:
+def _approximate_form(operation: str) -> Lower:
     """Return the lowering of rcp and rsqrt with `.approx.ftz.f64`, which use only the upper halves of their
     operands."""
 
@@ -221,7 +221,7 @@ def approximate_form(what: str) -> Callable[[Form], Lower]:
         if form.rounding or "approx" not in form.flags:
             raise UnhandledForm
         if t == "f64":
-            return _gross(operation) if "ftz" in form.flags else plain(f"{operation}.f64")
+            return _approximate_form(operation) if "ftz" in form.flags else plain(f"{operation}.f64")
         if t == "f32":
             return single(t, form, 1, lambda e, a: e.emit(f"{operation}.f32", a))
         if what not in ("ex2", "tanh"):

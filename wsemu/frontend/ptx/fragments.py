@@ -66,12 +66,12 @@ def _find_shape(shape: str, matrix: str, type_: str) -> _Shape:
         return _Shape(shape, type_, type_, accumulator, "xor" if type_ == "b1" else "mul")
     for operands in ("f16", "tf32", "s8", "s4", "b1", "f64"):
         combine = "xor" if operands == "b1" else "mul"
-        if (shape, operands) in _WMMA and _has(shape, operands, type_, combine):
+        if (shape, operands) in _WMMA and _shape_exists(shape, operands, type_, combine):
             return _Shape(shape, operands, operands, type_, combine)
     raise UnhandledForm
 
 
-def _has(shape: str, operands: str, type_: str, combine: str) -> bool:
+def _shape_exists(shape: str, operands: str, type_: str, combine: str) -> bool:
     try:
         _Shape(shape, operands, operands, type_, combine)
     except KeyError:

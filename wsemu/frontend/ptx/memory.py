@@ -194,7 +194,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
         return
     if "nc" in instruction.modifiers and "global" not in instruction.modifiers:
         raise e.error(instruction.at, "`.nc` requires `.global`: ptxas refuses it", "write `ld.global.nc`")
-    destination, source = _two(e, instruction)
+    destination, source = _two_operands(e, instruction)
     targets = e.elements(destination, length)
     names = [target.text for target in targets if type(target) is Name]
     if len(set(names)) < len(names):
@@ -236,9 +236,9 @@ def store(e: Emitter, instruction: Instruction) -> None:
     type_, length, space = _shape(e, instruction)
     if not type_:
         return
-    destination, source = _two(e, instruction)
+    destination, source = _two_operands(e, instruction)
     width = f"b{8 * TYPE_BYTES[type_]}"
-    values = tuple([e.read(item, _as(width, item, type_)) for item in e.elements(source, length)])
+    values = tuple([e.read(item, _stored_type(width, item, type_)) for item in e.elements(source, length)])
     if space == "param" and _store_parameter(e, type_, values, destination):
         return
     address, offset, array = lower_address(e, destination, space)
@@ -367,7 +367,7 @@ def _strong(e: Emitter, instruction: Instruction, space: str, length: int, bits:
     return frozenset({"volatile"}) if volatile else STRONG.intersection(instruction.modifiers)
 
 
-def _as(width: str, operand: Operand, type_: str) -> str:
+def _stored_type(width: str, operand: Operand, type_: str) -> str:
     """Return the type as which a stored operand is read: a decimal literal must be a floating-point number."""
     return type_ if type(operand) is Number and type_ in ("f32", "f64") else width
 
@@ -407,7 +407,7 @@ def spelling(instruction: Instruction) -> str:
     return ".".join((instruction.opcode, *instruction.modifiers))
 
 
-def _two(e: Emitter, instruction: Instruction) -> tuple[Operand, Operand]:
+def _two_operands(e: Emitter, instruction: Instruction) -> tuple[Operand, Operand]:
     """Return the two operands; a cache policy after them is ignored."""
     most = 3 if "L2::cache_hint" in instruction.modifiers else 2
     if len(instruction.operands) > most:
@@ -543,7 +543,7 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
         e.emit_unsupported()
         return
     space = state_space(instruction)
-    destination, source = _two(e, instruction)
+    destination, source = _two_operands(e, instruction)
     value = e.read(source, "b64")
     if space != "shared":
         e.write_register(destination, extend_address(e, value) if space in SMALL else value)
@@ -578,7 +578,7 @@ def is_space(e: Emitter, instruction: Instruction) -> None:
     if space not in _SEGMENTS:
         e.emit_unsupported()
         return
-    destination, source = _two(e, instruction)
+    destination, source = _two_operands(e, instruction)
     address = e.read(source, "b64")
     with e.looking_up():
         number = e.emit("shr.u64", address, e.constant("b64", SEGMENT_SHIFT))
@@ -587,7 +587,7 @@ def is_space(e: Emitter, instruction: Instruction) -> None:
 
 def _is_own(e: Emitter, instruction: Instruction) -> None:
     """Lower a test of whether an address is in the shared memory of the CTA."""
-    destination, source = _two(e, instruction)
+    destination, source = _two_operands(e, instruction)
     window = e.emit("cvt.b64.u32", e.special("window"))
     address = e.read(source, "b64")
     with e.looking_up():

@@ -68,7 +68,7 @@ class _Parser(Operands):
         """Parse a file: header, then variables and functions."""
         file = self._header()
         while self.kinds[self.i] != END:
-            self._top(file)
+            self._parse_top_level(file)
         return file
 
     def _header(self) -> File:
@@ -86,7 +86,7 @@ class _Parser(Operands):
             size = self.integer("32 or 64")
         return File(self.source.path, self.source.text, version, target, size, debug)
 
-    def _top(self, file: File) -> None:
+    def _parse_top_level(self, file: File) -> None:
         """Parse one declaration, or skip a directive."""
         start = self.i
         text = self.texts[start]

@@ -32,7 +32,7 @@ ON_HEAP = "malloc", "free"
 _RECURSION = INPUT_LIMITS["ptx-recursion"].most
 
 
-def _short(home: Module, text: str) -> set[str]:
+def _short_names(home: Module, text: str) -> set[str]:
     """Return the names that a function moves into 32-bit registers, without those of shared memory."""
     shared = set(_SHARED.findall(text))
     found = set(_SHORT.findall(text)) - shared
@@ -71,7 +71,7 @@ class Reached:
         self.allocates = allocates
         """true if the kernel uses `malloc` or `free`, so that addresses may be those of heap blocks"""
         for home, function in self.functions:  # the loop body extends this list
-            self.short_names |= _short(home, home.file.text[function.at : function.end])
+            self.short_names |= _short_names(home, home.file.text[function.at : function.end])
             self.copies_tiles |= home.file.text.find(".async.bulk.tensor", function.at, function.end) >= 0
             self.maps_addresses |= home.file.text.find("mapa", function.at, function.end) >= 0
             if home.file.text.find("ld.volatile.shared", function.at, function.end) >= 0:

@@ -161,10 +161,10 @@ def enter(e: Emitter, home: Module, function: Function, arguments: Places, resul
     e.assign(own.way, "selp.b64", own.way, e.constant("b64", 0), trees)  # otherwise the path does not matter
     instance = _instance(e, region, home, function)
     _pass(e, instance, _values(e, function.parameters, arguments))
-    after = _go(e, region, instance)
+    after = _emit_jump(e, region, instance)
     _emit(e, region, body)
     e.place(after)
-    _take(e, instance, results)
+    _copy_results(e, instance, results)
 
 
 def again(e: Emitter, home: Module, function: Function, arguments: Places, results: Places) -> None:
@@ -181,7 +181,7 @@ def again(e: Emitter, home: Module, function: Function, arguments: Places, resul
     e.place(going)
     _pass(e, instance, values)
     _note_call(e, region.calls + 1)
-    restore = _go(e, region, instance)
+    restore = _emit_jump(e, region, instance)
     e.place(restore)
     own = stack(e)
     e.assign(own.returned, "mov.b32", e.constant("b32", 1))
@@ -190,7 +190,7 @@ def again(e: Emitter, home: Module, function: Function, arguments: Places, resul
     e.jump(behind)
     e.place(behind)
     stack(e).sites.append(_Site(save, restore, behind, instance, region))
-    _take(e, instance, results)
+    _copy_results(e, instance, results)
 
 
 def _note_call(e: Emitter, number: int) -> None:
@@ -269,7 +269,7 @@ def _registers(e: Emitter, declared: Sequence[Variable], instance: Instance) -> 
             yield type_, place if isinstance(place, int) else place.store(e, type_, at)  # type: ignore[attr-defined]
 
 
-def _go(e: Emitter, region: Region, instance: Instance) -> Block:
+def _emit_jump(e: Emitter, region: Region, instance: Instance) -> Block:
     """Jump to the function; return the block in which its caller continues."""
     back = e.new_block()
     instance.callers.append((region.calls, back))
@@ -279,7 +279,7 @@ def _go(e: Emitter, region: Region, instance: Instance) -> Block:
     return back
 
 
-def _take(e: Emitter, instance: Instance, results: Places) -> None:
+def _copy_results(e: Emitter, instance: Instance, results: Places) -> None:
     """Copy results to the registers of the caller."""
     passed = iter(instance.passed)
     for variable, place in zip(instance.function.results, results, strict=True):

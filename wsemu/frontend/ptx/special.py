@@ -39,7 +39,7 @@ def _own_bit(e: Emitter) -> Register:
     return e.emit("shl.b32", e.constant("b32", 1), e.special("laneid"))
 
 
-def _below(e: Emitter) -> Register:
+def _lower_lanes(e: Emitter) -> Register:
     """Return a mask of the lanes before this one."""
     return e.emit("sub.b32", _own_bit(e), e.constant("b32", 1))
 
@@ -49,7 +49,7 @@ def _from_here(e: Emitter) -> Register:
 
 
 def _up_to_here(e: Emitter) -> Register:
-    return e.emit("or.b32", _below(e), _own_bit(e))
+    return e.emit("or.b32", _lower_lanes(e), _own_bit(e))
 
 
 def _warp(e: Emitter) -> Register:
@@ -79,7 +79,7 @@ def _clock(e: Emitter) -> Register:
     return e.emit("varying.b64", ticks)
 
 
-def _low(e: Emitter) -> Register:
+def _clock_low(e: Emitter) -> Register:
     return e.emit("cvt.b32.s64", _clock(e))
 
 
@@ -142,7 +142,7 @@ SPECIALS: dict[str, Special] = {
     "%laneid": _read_special("laneid"),
     "WARP_SZ": _constant("b32", 32),
     "%lanemask_eq": _own_bit,
-    "%lanemask_lt": _below,
+    "%lanemask_lt": _lower_lanes,
     "%lanemask_le": _up_to_here,
     "%lanemask_ge": _from_here,
     "%lanemask_gt": lambda e: e.emit("not.b32", _up_to_here(e)),
@@ -150,7 +150,7 @@ SPECIALS: dict[str, Special] = {
     "%nwarpid": _varying(_WARPS_OF_MULTIPROCESSOR),
     "%dynamic_smem_size": _dynamic_bytes,
     **dict.fromkeys(("%clock64", "%globaltimer"), _clock),
-    **dict.fromkeys(("%clock", "%globaltimer_lo"), _low),
+    **dict.fromkeys(("%clock", "%globaltimer_lo"), _clock_low),
     **dict.fromkeys(("%clock_hi", "%globaltimer_hi"), _high),
     "%smid": _varying(0),
     "%is_explicit_cluster": _explicit,

@@ -56,13 +56,15 @@ class _Place:
             raise UnhandledForm
         registers = [e.read(x, "b32") for x in given[: axes + layered]]
         self._limits = self._extents(axes, layered)
-        self.inside = self._within(registers)
+        self.inside = self._is_inside(registers)
         chosen = [e.emit("max.s32", e.emit("min.s32", x, limit), e.constant("b32", 0))
                   for x, limit in zip(registers, self._limits, strict=True)]  # fmt: skip
         layer = chosen.pop(0) if layered else None
         inner = self._described.address(tuple(chosen), layer, e.constant("b32", 1))
         self.address = (
-            inner if self.outside != "trap" else e.emit("selp.b64", inner, self._beyond(registers), self.inside)
+            inner
+            if self.outside != "trap"
+            else e.emit("selp.b64", inner, self._trapping_address(registers), self.inside)
         )
 
     def _extents(self, axes: int, layered: bool) -> list[Register]:
@@ -75,7 +77,7 @@ class _Place:
             last.insert(0, e.emit("sub.b32", described.word(Word.LAYERS), e.constant("b32", 1)))
         return last
 
-    def _within(self, registers: list[Register]) -> Register:
+    def _is_inside(self, registers: list[Register]) -> Register:
         zero = self._e.constant("b32", 0)
         tests = [self._e.emit("setp.le.u32", x, limit) for x, limit in zip(registers, self._limits, strict=True)]
         tests += [self._e.emit("setp.ge.s32", limit, zero) for limit in self._limits]  # a row may be too short
@@ -84,7 +86,7 @@ class _Place:
             first = self._e.emit("and.pred", first, other)
         return first
 
-    def _beyond(self, registers: list[Register]) -> Register:
+    def _trapping_address(self, registers: list[Register]) -> Register:
         """Return an address outside of any array, at which the launch traps."""
         e, described = self._e, self._described
         far = e.emit("add.b64", described.pair(Word.ADDRESS), e.constant("b64", 1 << 38))

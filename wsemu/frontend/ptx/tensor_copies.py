@@ -163,7 +163,7 @@ def _lower_tensor_store(rank: int, others: Flags) -> Lower:
     name, group, hint = pick_flags(others, _OUTWARD, _GROUP, _HINT)
     if not group:
         raise UnhandledForm
-    return _outward("tensor.store", _mode(rank, name), 0, hint)
+    return _store_form("tensor.store", _mode(rank, name), 0, hint)
 
 
 def lower_tensor_reduce(flags: Flags) -> Lower:
@@ -173,10 +173,10 @@ def lower_tensor_reduce(flags: Flags) -> Lower:
     what, name, group, hint = pick_flags(others, _WHATS, _OUTWARD - {"tile::scatter4"}, _GROUP, _HINT)
     if spaces != _STORE or not what or not group:
         raise UnhandledForm
-    return _outward("tensor.reduce", _mode(rank, name), TENSOR_REDUCTIONS.index(what) << 3, hint)
+    return _store_form("tensor.reduce", _mode(rank, name), TENSOR_REDUCTIONS.index(what) << 3, hint)
 
 
-def _outward(operation: str, mode: _Mode, how: int, hint: str) -> Lower:
+def _store_form(operation: str, mode: _Mode, how: int, hint: str) -> Lower:
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         tile, origin = _operands(e, operands, 2, hint)
         place, coordinates = _tile(e, tile, mode)

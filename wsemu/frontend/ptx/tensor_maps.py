@@ -70,17 +70,17 @@ def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) ->
             word = e.emit("or.b64", address, address)
         e.effect("st.b64", (place, word), auxiliary=own)
     elif field == "rank":
-        _put(e, place, 2, 4, 3, e.read(value, "b32"), own)
+        _write_field(e, place, 2, 4, 3, e.read(value, "b32"), own)
     elif field in _FLAGS and isinstance(value, Number) and 0 <= value.value < _FLAGS[field][2]:
         first, bits, _ = _FLAGS[field]
-        _put(e, place, 2, first, bits, e.constant("b32", value.value), own)
+        _write_field(e, place, 2, first, bits, e.constant("b32", value.value), own)
     elif field == "elemtype" and isinstance(value, Number) and 0 <= value.value <= _LAST_TYPE:
         _type(e, place, value.value, own)
     else:
         raise UnhandledForm
 
 
-def _put(e: Emitter, place: Register, word: int, first: int, bits: int, value: Register, own: int) -> None:
+def _write_field(e: Emitter, place: Register, word: int, first: int, bits: int, value: Register, own: int) -> None:
     """Write bits of a word of the map; `own` as in `space_bits`."""
     (old,) = e.effect("ld.b32", (place,), ("b32",), immediate=4 * word, auxiliary=own)
     mask = (1 << bits) - 1
@@ -97,19 +97,19 @@ def _extent_of_box(e: Emitter, place: Register, field: str, operands: tuple[Oper
     bits = _NARROW[field]
     one_less = e.emit("sub.b32", e.read(value, "b32"), e.constant("b32", 1))
     if field == "element_stride":
-        _put(e, place, 13, bits * at.value, bits, one_less, own)
+        _write_field(e, place, 13, bits * at.value, bits, one_less, own)
     elif at.value:
-        _put(e, place, 14, bits * (at.value - 1), bits, one_less, own)
+        _write_field(e, place, 14, bits * (at.value - 1), bits, one_less, own)
     else:
-        _put(e, place, 13, 24, bits, one_less, own)
+        _write_field(e, place, 13, 24, bits, one_less, own)
 
 
 def _type(e: Emitter, place: Register, code: int, own: int) -> None:
     """Write the element type: codes 11 and 12 are f32 and f32.ftz, plus a bit for loads that round to TF32."""
     rounds = code > _LAST_TYPE - 2
     if rounds:
-        _put(e, place, _WORD_OF_TYPE, _TF32, 1, e.constant("b32", 1), own)
-    _put(e, place, _WORD_OF_TYPE, 7, 4, e.constant("b32", code - 4 if rounds else code), own)
+        _write_field(e, place, _WORD_OF_TYPE, _TF32, 1, e.constant("b32", 1), own)
+    _write_field(e, place, _WORD_OF_TYPE, 7, 4, e.constant("b32", code - 4 if rounds else code), own)
 
 
 def _extent(e: Emitter, place: Register, at: int, value: Operand, own: int) -> None:
@@ -124,7 +124,7 @@ def _stride(e: Emitter, place: Register, at: int, value: Operand, own: int) -> N
         units = e.emit("shr.u64", units, e.constant("b64", 4))
     e.effect("st.b32", (place, e.emit("cvt.b32.s64", units)), immediate=4 * (3 + at), auxiliary=own)
     high = e.emit("cvt.b32.s64", e.emit("shr.u64", units, e.constant("b64", 32)))
-    _put(e, place, 7, 4 * at, 4, high, own)
+    _write_field(e, place, 7, 4 * at, 4, high, own)
 
 
 def _copy(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> None:

@@ -57,7 +57,7 @@ def corner_weights(e: Emitter, fractions: list[Register]) -> dict[Corner, Weight
         for (x, *z), part in parts.items():
             first = _share(e, part, rest[1], 127 if x else 128)
             split[x, 0, *z], split[x, 1, *z] = first, e.emit("sub.b32", part, first)
-    return {corner: Weight(split[corner], _both(e, nothing, corner)) for corner in sorted(split)}
+    return {corner: Weight(split[corner], _is_included(e, nothing, corner)) for corner in sorted(split)}
 
 
 def _share(e: Emitter, part: Register, of: Register, half: int) -> Register:
@@ -67,7 +67,7 @@ def _share(e: Emitter, part: Register, of: Register, half: int) -> Register:
     )
 
 
-def _both(e: Emitter, nothing: list[Register], corner: Corner) -> Register:
+def _is_included(e: Emitter, nothing: list[Register], corner: Corner) -> Register:
     """Return whether no coordinate excludes this corner."""
     found = e.constant("p", 1)
     for away, beyond in zip(nothing, corner, strict=True):

@@ -177,22 +177,22 @@ def _scale_to_512ths(e: Emitter, described: Described, axis: int, x: Register) -
     most = _select_constant(e, normalized, float(2 << _WHOLE), float(1 << 39))
     least = _select_constant(e, normalized, -float(2 << _WHOLE), -float(1 << 39))
     within = e.emit("min.f64", e.emit("max.f64", units, least), most)
-    period = _double(e, float(2 << _WHOLE))
+    period = _float64_constant(e, float(2 << _WHOLE))
     times = e.emit("cvt.rmi.f64.f64", e.emit("div.f64", units, period))
     rest = e.emit("sub.f64", units, e.emit("mul.f64", times, period))
-    rest = e.emit("selp.b64", rest, _double(e, 0.0), e.emit("setp.eq.f64", rest, rest))
+    rest = e.emit("selp.b64", rest, _float64_constant(e, 0.0), e.emit("setp.eq.f64", rest, rest))
     repeated = e.emit("selp.b64", rest, within, e.emit("or.pred", wraps, mirrors))
     whole = e.emit("cvt.rzi.s64.f64", repeated)
     texels = e.emit("mul.b64", whole, e.emit("cvt.b64.u32", described.extent(axis)))
     return e.emit("selp.b64", e.emit("shr.s64", texels, e.constant("b64", _WHOLE - 9)), whole, normalized)
 
 
-def _double(e: Emitter, value: float) -> Register:
+def _float64_constant(e: Emitter, value: float) -> Register:
     return e.constant("b64", int(np.float64(value).view(np.uint64)))
 
 
 def _select_constant(e: Emitter, condition: Register, value: float, other: float) -> Register:
-    return e.emit("selp.b64", _double(e, value), _double(e, other), condition)
+    return e.emit("selp.b64", _float64_constant(e, value), _float64_constant(e, other), condition)
 
 
 def _texel_pair(e: Emitter, described: Described, axis: int, first: Register, weight: Register) -> Along:

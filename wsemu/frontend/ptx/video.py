@@ -76,7 +76,7 @@ def _parts(operand: Operand, count: int, usual: range, most: int) -> tuple[Opera
     return operand, numbers or tuple(usual)
 
 
-def _wide(e: Emitter, operand: Operand, type_: str) -> Register:
+def _widen_operand(e: Emitter, operand: Operand, type_: str) -> Register:
     """Return a number, or the part of it that the operand selects, with 64 bits."""
     operand, part = _part(operand)
     read = e.read(operand, "b32")
@@ -95,7 +95,7 @@ def _clamp_result(e: Emitter, number: Register, type_: str, length: int, row: st
 
 
 # -- one number ------------------------------------------------------------------------------------------------------
-def _plain(what: str) -> Binary:
+def _plain_operation(what: str) -> Binary:
     return lambda e, a, b: e.emit(what, a, b)
 
 
@@ -104,10 +104,10 @@ def _distance(row: str) -> Binary:
 
 
 _ARITHMETIC: dict[str, Callable[[str], Binary]] = {
-    "vadd": lambda row: _plain(f"add.b{row}"),
-    "vsub": lambda row: _plain(f"sub.b{row}"),
-    "vmin": lambda row: _plain(f"min.s{row}"),
-    "vmax": lambda row: _plain(f"max.s{row}"),
+    "vadd": lambda row: _plain_operation(f"add.b{row}"),
+    "vsub": lambda row: _plain_operation(f"sub.b{row}"),
+    "vmin": lambda row: _plain_operation(f"min.s{row}"),
+    "vmax": lambda row: _plain_operation(f"max.s{row}"),
     "vabsdiff": _distance,
 }
 """name -> its operation on numbers of `row` bits, which include space for the sign and the carry"""
@@ -164,10 +164,10 @@ def _scalar(what: str, types: Sequence[str], first: Binary, flags: tuple[str, ..
         form = f"{'sat ' * saturates}{second}{'part' * merges}".strip()
         if _ALIKE[what].isdisjoint((form, f"{form} {to}")) or into == _HIGH or len(more) != int(bool(second) or merges):
             raise UnhandledForm
-        result = first(e, _wide(e, a, sources[0]), _wide(e, b, sources[1]))
+        result = first(e, _widen_operand(e, a, sources[0]), _widen_operand(e, b, sources[1]))
         result = _clamp_result(e, result, to, 32) if saturates else result
         if second:
-            result = e.emit(_SECOND[second], result, _wide(e, more[0], to))
+            result = e.emit(_SECOND[second], result, _widen_operand(e, more[0], to))
         low = e.emit("cvt.b32.s64", result)
         if merges:
             at, length = e.constant("b32", into.at), e.constant("b32", into.length)
@@ -217,7 +217,7 @@ def product_form(form: Form) -> Lower:
         if sum(negative) > ("po" not in form.flags):
             raise UnhandledForm
         # 32-bit factors are enough, because the result is the product modulo 2**32
-        x, y = (e.emit("cvt.b32.s64", _wide(e, *one)) for one in zip((a, b), sources, strict=True))
+        x, y = (e.emit("cvt.b32.s64", _widen_operand(e, *one)) for one in zip((a, b), sources, strict=True))
         product, z = e.emit("mul.b32", x, y), e.read(c, "b32")
         if negative[2]:
             result = e.emit("sub.b32", product, z)
@@ -242,7 +242,7 @@ _PARTS: dict[str, Binary] = {**{name: made("32") for name, made in _ARITHMETIC.i
 """operations on parts; a part has at most 17 bits including its sign, so an s32 does not overflow"""
 
 
-def _several(n: int, types: tuple[str, ...], first: Binary, clamps: str, adds: bool) -> Lower:
+def _several_form(n: int, types: tuple[str, ...], first: Binary, clamps: str, adds: bool) -> Lower:
     """Apply `first` to n parts of a and b, and clamp the results to the range of a type if one is given.  The results
     replace parts of c, or are added to c (`adds`)."""
     if len(types) != 2 or set(types) - _TYPES:
@@ -281,7 +281,7 @@ def parts_form(what: str, n: int) -> Callable[[Form], Lower]:
         to, *sources = form.only("sat", "add").types
         if to not in _TYPES or len(form.flags) > 1:
             raise UnhandledForm
-        return _several(n, tuple(sources), _PARTS[what], to if "sat" in form.flags else "", "add" in form.flags)
+        return _several_form(n, tuple(sources), _PARTS[what], to if "sat" in form.flags else "", "add" in form.flags)
 
     return choose
 
@@ -291,7 +291,7 @@ def parts_comparison_form(n: int) -> Callable[[Form], Lower]:
 
     def choose(form: Form) -> Lower:
         relation = form.only("add", *_RELATIONS).find_flag(*_RELATIONS)
-        return _several(n, form.types, _compare_formula(relation, "32"), "", "add" in form.flags)
+        return _several_form(n, form.types, _compare_formula(relation, "32"), "", "add" in form.flags)
 
     return choose
 

@@ -176,7 +176,7 @@ class Functions:
         if isinstance(obj, MethodType) and obj.__name__ == "from_buffer" and type(obj.__self__).__name__ == "FFI":
             return args[0]  # a pointer of cffi to an array
         if isinstance(obj, MethodType):
-            return self.walk_function(_plain(obj.__func__), [Static(obj.__self__), *args], kwargs, node)
+            return self.walk_function(_unwrap(obj.__func__), [Static(obj.__self__), *args], kwargs, node)
         if isinstance(obj, type) and (
             has_methods(obj) or hasattr(obj, "_fields") or hasattr(obj, "__dataclass_fields__")
         ):
@@ -421,10 +421,10 @@ class Functions:
         """Lower a method call of a pattern object, with `self` bound to the object."""
         member = inspect.getattr_static(cls, name, None)
         if isinstance(member, staticmethod):
-            return self.walk_function(_plain(member.__func__), args, kwargs, node)
+            return self.walk_function(_unwrap(member.__func__), args, kwargs, node)
         if isinstance(member, classmethod):
-            return self.walk_function(_plain(member.__func__), [Static(cls), *args], kwargs, node)
-        function = _plain(member)
+            return self.walk_function(_unwrap(member.__func__), [Static(cls), *args], kwargs, node)
+        function = _unwrap(member)
         if not isinstance(function, FunctionType):
             what = f"`{cls.__name__}.{name}` is no plain method"
             raise self.unsupported_error(node, what, "define it with `def` in the class")
@@ -438,7 +438,7 @@ def drop_literal(value: Value) -> Value:
     return value
 
 
-def _plain(function: Any) -> Any:
+def _unwrap(function: Any) -> Any:
     """Return the Python function that a decorator wraps."""
     return getattr(function, "py_func", function)
 

@@ -44,7 +44,7 @@ def call_foreign(w: Walker, node: ast.AST, declared: Foreign, args: list[Value])
     if declared.path != "declare_device" or declared.made is None:
         return None
     _, (name, signature, *_), named = declared.made
-    found = _function(name, (*_several(named.get("link")), *w.linked))
+    found = _function(name, (*_to_tuple(named.get("link")), *w.linked))
     if found is None:
         return None
     home, function = found
@@ -65,7 +65,12 @@ def call_foreign(w: Walker, node: ast.AST, declared: Foreign, args: list[Value])
             node, f"`{name}` has other parameters in its PTX than by its signature", "match the two"
         )
     first, last, results = call(
-        w.b.graph, home, function, [_as(w, *pair) for pair in zip(values, wanted, strict=True)], w.b.span, w.b.stack
+        w.b.graph,
+        home,
+        function,
+        [_as_register(w, *pair) for pair in zip(values, wanted, strict=True)],
+        w.b.span,
+        w.b.stack,
     )
     w.b.jump(w.b.block, first)
     w.b.jump(last, w.b.open())
@@ -82,7 +87,7 @@ def _modules(texts: tuple[tuple[str, str], ...]) -> tuple[Module, ...]:
     return link([parse(text, file) for text, file in texts])
 
 
-def _several(given: Any) -> tuple[Any, ...]:
+def _to_tuple(given: Any) -> tuple[Any, ...]:
     return () if given is None else tuple(given) if isinstance(given, (list, tuple, set)) else (given,)
 
 
@@ -136,7 +141,7 @@ def _flatten_argument(w: Walker, value: Value, type_: Any) -> list[Scalar]:
     return [made]
 
 
-def _as(w: Walker, value: Scalar, type_: str) -> Register:
+def _as_register(w: Walker, value: Scalar, type_: str) -> Register:
     """Return a number as a register of a parameter's type: small types are sign-extended."""
     wide = {"b32": 32, "b64": 64}.get(type_, 0)
     if value.type is boolean:

@@ -31,10 +31,10 @@ def _type(date: bool, like: np.dtype[Any]) -> NumberType:
 
 def _raw(x: Scalar) -> Scalar:
     """Return the int64 of a time."""
-    return _as(x, int64)
+    return _with_type(x, int64)
 
 
-def _as(x: Scalar, type_: NumberType) -> Scalar:
+def _with_type(x: Scalar, type_: NumberType) -> Scalar:
     return Scalar(type_, x.register, x.literal)
 
 
@@ -82,9 +82,9 @@ def _lower_time_operation(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar |
         found = compute(b, operation, int64, p, q)
         empty = constant(int64, 0 if op == "//" else NAT)
         found = choose(b, either(b, missing, zero), empty, found)
-        return found if op == "//" else _as(found, _type(False, unit))
+        return found if op == "//" else _with_type(found, _type(False, unit))
     found = compute(b, "add.b64" if op == "+" else "sub.b64", int64, p, q)
-    return _as(choose(b, missing, constant(int64, NAT), found), _type(_DATED[op, dates], unit))
+    return _with_type(choose(b, missing, constant(int64, NAT), found), _type(_DATED[op, dates], unit))
 
 
 _DATED = {
@@ -117,7 +117,7 @@ def _scale_duration(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
             negative = compute(b, "setp.lt.s64", boolean, found, constant(int64, 0))
             up = compute(b, "add.b64", int64, found, constant(int64, 1))
             found = choose(b, both(b, inexact, negative), up, found)
-    return _as(choose(b, missing, constant(int64, NAT), found), x.type)
+    return _with_type(choose(b, missing, constant(int64, NAT), found), x.type)
 
 
 def compare(b: Builder, relation: str, x: Scalar, y: Scalar) -> Scalar:
@@ -142,6 +142,6 @@ def unary(b: Builder, op: str, x: Scalar) -> Scalar | None:
     raw = _raw(x)  # in int64, the negative and the magnitude of NaT are NaT
     negative = compute(b, "sub.b64", int64, constant(int64, 0), raw)
     if op == "-":
-        return _as(negative, x.type)
+        return _with_type(negative, x.type)
     below = compute(b, "setp.lt.s64", boolean, raw, constant(int64, 0))
-    return _as(choose(b, below, negative, raw), x.type)
+    return _with_type(choose(b, below, negative, raw), x.type)

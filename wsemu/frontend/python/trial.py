@@ -59,12 +59,12 @@ class _Open(int):
     __hash__ = int.__hash__
 
 
-def _openly(self: _Open, *_: Any) -> _Open:
+def _open_result(self: _Open, *_: Any) -> _Open:
     return _Open.on(self.way)
 
 
 for _name in (*_UNARY, *_BINARY, *(f"r{name}" for name in _BINARY), *_COMPARED):
-    setattr(_Open, f"__{_name}__", _openly)
+    setattr(_Open, f"__{_name}__", _open_result)
 
 
 def refusal(cls: type, known: Mapping[str, Any], unknown: tuple[str, ...]) -> UsageError | None:

@@ -180,7 +180,8 @@ class Arrivals:
         saved = [session.save(cta) for cta in range(session.ctas)]
         alone = {place for place in places if sum(ask is not None and ask.place == place for ask in asks) == 1}
         early = [
-            self._go(session, None if ask is None or ask.place in alone else ask, values, last=False) for ask in asks
+            self._run_cta(session, None if ask is None or ask.place in alone else ask, values, last=False)
+            for ask in asks
         ]
         if any(one is None or self._stores(one.made) for one in early):
             return None
@@ -188,13 +189,13 @@ class Arrivals:
         for cta, (start, rest) in enumerate(zip(moved, early, strict=True)):
             assert rest is not None
             self._arrives_alone(cta, asks[cta], alone)
-            if not self._take(cta, asks[cta], [*start.made, *rest.made], _arrival(start.made, rest.made)):
+            if not self._record_last(cta, asks[cta], [*start.made, *rest.made], _arrival(start.made, rest.made)):
                 return None
-        if not self._apart():
+        if not self._are_free_of_conflicts():
             return None
-        return self._last(session, moved, asks, values, saved, memory)
+        return self._decide_last(session, moved, asks, values, saved, memory)
 
-    def _last(self, session: Session, moved: list[Moved], asks: list[Ask | None], values: Any, saved: Any,
+    def _decide_last(self, session: Session, moved: list[Moved], asks: list[Ask | None], values: Any, saved: Any,
               memory: Any) -> Left | None:  # fmt: skip
         ends, end, seen = set[bytes](), None, set[int]()
         for cta, ask in enumerate(asks):
@@ -202,14 +203,14 @@ class Arrivals:
                 continue
             session.load(cta, saved[cta])
             session.load_memory(memory)
-            rest = self._go(session, ask, values, last=True)
+            rest = self._run_cta(session, ask, values, last=True)
             if rest is None or not self._fits(cta, ask, moved[cta].made, rest.made, seen):
                 return None
             ends.add(session.digest_memory())
             end = end or session.save_memory()
         return Left(len(ends), end, self.unfenced)
 
-    def _go(self, session: Session, ask: Ask | None, values: Any, *, last: bool) -> Moved | None:
+    def _run_cta(self, session: Session, ask: Ask | None, values: Any, *, last: bool) -> Moved | None:
         """Run a CTA from its arrival to its end.  Return None if it does not end."""
         from wsemu.launch.explore.session import Moved
 
@@ -258,7 +259,7 @@ class Arrivals:
         )  # fmt: skip
 
     # -- judging ------------------------------------------------------------------------------------------------------
-    def _alone(self, made: list[Made], arrival: int, ask: Ask | None, *, last: bool) -> list[Any] | None:
+    def _judge_alone(self, made: list[Made], arrival: int, ask: Ask | None, *, last: bool) -> list[Any] | None:
         """Return what a CTA has observed of other CTAs at each lane's access and at each event, or None if the CTA
         races with itself."""
         key = self._shape(made, arrival, ask, last)
@@ -296,8 +297,8 @@ class Arrivals:
             released: tuple[Any, Any] = None, None
             for n, one in enumerate(made):
                 if n == arrival and ask is not None and last:
-                    self._others(known, ask, columns)
-                    self._others(fenced, ask, columns)
+                    self._acquire_others(known, ask, columns)
+                    self._acquire_others(fenced, ask, columns)
                 own = [one._replace(event=one.event._replace(cta=0))]
                 known.step = fenced.step = 0
                 if list(known.apply(0, own, n)) or known.unclear:
@@ -312,7 +313,7 @@ class Arrivals:
             if not shared.grown:
                 return facts if last else self._mark_released(made, arrival, released)
 
-    def _others(self, known: Knowledge, ask: Ask, columns: list[int]) -> None:
+    def _acquire_others(self, known: Knowledge, ask: Ask, columns: list[int]) -> None:
         """Let all others have arrived: by release, by `fence.sc`, and as writes that are observed."""
         from wsemu.proof.threads import Location
 
@@ -364,8 +365,8 @@ class Arrivals:
         found = [name for fields in self.code if OPERATIONS[name := NAMES[fields[0]]].kind in kinds]
         return min(access_shape(n)[1] // (int(n.split(".")[1][1:]) if n.split(".")[1][:1] == "v" else 1) for n in found)
 
-    def _take(self, cta: int, ask: Ask | None, made: list[Made], arrival: int) -> bool:
-        facts = self._alone(made, arrival, ask, last=False)
+    def _record_last(self, cta: int, ask: Ask | None, made: list[Made], arrival: int) -> bool:
+        facts = self._judge_alone(made, arrival, ask, last=False)
         if facts is None:
             return False
         for (_, start), touch in self._touches(cta, ask, zip(made, facts, strict=True)):
@@ -381,7 +382,7 @@ class Arrivals:
             for start in range(ask.place[1], ask.place[1] + size, self.grain):
                 self.before.setdefault((-1, start), []).append(Touch(cta, True, size, (False, False, False), ask.place))
 
-    def _apart(self) -> bool:
+    def _are_free_of_conflicts(self) -> bool:
         """Return whether none of the accesses in arbitrary order conflict."""
         for there in self.before.values():
             if len({touch.cta for touch in there}) == 1 or not any(touch.writes for touch in there):
@@ -394,7 +395,7 @@ class Arrivals:
         """Return whether each conflicting access of the last CTA is ordered after the access with which it
         conflicts."""
         arrival = _arrival(start, rest)
-        facts = self._alone([*start, *rest], arrival, ask, last=True)
+        facts = self._judge_alone([*start, *rest], arrival, ask, last=True)
         if facts is None:
             return False
         after = list(zip([*start, *rest], facts, strict=True))[arrival + 1 :]

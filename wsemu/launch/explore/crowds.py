@@ -187,7 +187,7 @@ class Crowds:
         self.numbers: dict[object, int] = {}
         self.after: dict[Config, set[Config]] = {}
         roots = [(self._root(n), len(group)) for n, group in enumerate(self.groups)]
-        self._search(*self._began(roots))
+        self._search(*self._initial_configuration(roots))
         return self._ends() and self._bytes_fit() and not self.positions.race() and self._strong()
 
     def _memory_effect(self, pc: int) -> MemoryEffect:
@@ -199,9 +199,9 @@ class Crowds:
         ctas = self.groups[group]
         if (0, ()) not in self.known:
             for cta, moved in enumerate(self.session.start()):
-                self.known[cta, ()] = self._ran(cta, moved, b"")
+                self.known[cta, ()] = self._run_group(cta, moved, b"")
         ran = {cta: self.known[cta, ()] for cta in ctas}
-        self._same(group, ran)
+        self._check_same(group, ran)
         kin = self.begin(self.shared)
         kin.begin(self.positions, ctas)
         did, shape = kin.go(ran[ctas[0]].made, self._accesses_by_interval(ran), None)
@@ -219,7 +219,7 @@ class Crowds:
         _merge(local.kin.gathered, kin.gathered)
         return local
 
-    def _ran(self, cta: int, moved: Moved, value: bytes) -> Ran:
+    def _run_group(self, cta: int, moved: Moved, value: bytes) -> Ran:
         asks = self.session.asks(cta)
         failing = [raw for raw in moved.findings if not is_warning(raw) or raw.code == "dangling-arrive"]
         if failing or moved.status not in ("done", "stands"):
@@ -230,7 +230,7 @@ class Crowds:
         session = self.session
         return Ran(session.save(cta), session.digest(cta), moved.status, tuple(asks), plain, value)
 
-    def _same(self, group: int, ran: dict[int, Ran]) -> None:
+    def _check_same(self, group: int, ran: dict[int, Ran]) -> None:
         """Restart if CTAs of a group do not behave alike."""
         shapes: dict[object, list[int]] = {}
         for cta, one in ran.items():
@@ -271,7 +271,7 @@ class Crowds:
         step = (ask.warp, ask.lane, ask.pc, value)
         path = (*local.path, step)
         ran = {cta: self._step(cta, local, ask, value, path) for cta in local.ran}
-        self._same(local.group, ran)
+        self._check_same(local.group, ran)
         first = next(iter(ran.values()))
         same = {cta for cta, one in ran.items() if one.digest == local.ran[cta].digest}
         if first.value == value and first.status == "stands" and same:
@@ -301,7 +301,9 @@ class Crowds:
             put_back(self.bound, self.initial)
             session.write(ask.place, int.from_bytes(value, "little"), size)
             moved = session.go(ask._replace(cta=cta))
-            self.known[cta, path] = self._ran(cta, moved, self._at([d for d, _ in self.bound.segments], ask.place))
+            self.known[cta, path] = self._run_group(
+                cta, moved, self._value_at([d for d, _ in self.bound.segments], ask.place)
+            )
         return self.known[cta, path]
 
     def _is_full(self) -> bool:
@@ -331,12 +333,12 @@ class Crowds:
         """Return the number of a location in the tables of knowledge."""
         return self.numbered.setdefault(place, len(self.numbered))
 
-    def _at(self, image: list[Any], place: Place) -> bytes:
+    def _value_at(self, image: list[Any], place: Place) -> bytes:
         number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & _OFFSET
         return bytes(image[number][offset : offset + self.sizes[place]])
 
     # -- all of them ---------------------------------------------------------------------------------------------------
-    def _began(self, roots: list[tuple[tuple[Local, Did], int]]) -> tuple[Config, Unknown]:
+    def _initial_configuration(self, roots: list[tuple[tuple[Local, Did], int]]) -> tuple[Config, Unknown]:
         """Return the initial configuration: CTAs act independently up to their first ordered access."""
         counts = tuple(sorted((local.number, count) for (local, _), count in roots))
         unknown: Unknown = {}
@@ -376,17 +378,19 @@ class Crowds:
             local = self.locals[number]
             for ask in local.asks:
                 self._size(ask)
-                value = held.get(ask.place) or self._at(self.initial, ask.place)
+                value = held.get(ask.place) or self._value_at(self.initial, ask.place)
                 if (ask, value) not in local.moves:
                     local.moves[ask, value] = self._move(local, ask, value)
                 move = local.moves[ask, value]
                 if move is not None:
                     moves = True
-                    yield self._after(config, unknown, local, count, move)
+                    yield self._next_configuration(config, unknown, local, count, move)
         if not moves and not all(self.locals[number].is_done for number, _ in config.counts):
             raise UnfitError  # a deadlock
 
-    def _after(self, config: Config, unknown: Unknown, local: Local, count: int, move: Move) -> tuple[Config, Unknown]:
+    def _next_configuration(
+        self, config: Config, unknown: Unknown, local: Local, count: int, move: Move
+    ) -> tuple[Config, Unknown]:
         others = dict(config.counts)
         others[local.number] -= 1
         if not others[local.number]:
@@ -396,7 +400,7 @@ class Crowds:
         counts[move.to.number] = counts.get(move.to.number, 0) + 1
         held = dict(config.held)
         held[move.place] = move.value
-        if move.value == self._at(self.initial, move.place):
+        if move.value == self._value_at(self.initial, move.place):
             del held[move.place]
         return Config(tuple(sorted(counts.items())), tuple(sorted(held.items()))), told.unknown()
 
@@ -455,8 +459,11 @@ class Crowds:
             own = {a for a in of_group.strong if (number, a.thread, a.pc, a.place) in named}
             both = {pair for pair in of_group.pairs if {pair.first, pair.second} <= own}
             for cta in group[: 3 * len(self.shared.places)]:
-                pairs |= {p._replace(first=self._of(p.first, cta), second=self._of(p.second, cta)) for p in both}
-                strong |= {self._of(access, cta) for access in own}
+                pairs |= {
+                    p._replace(first=self._with_thread(p.first, cta), second=self._with_thread(p.second, cta))
+                    for p in both
+                }
+                strong |= {self._with_thread(access, cta) for access in own}
         return weak(pairs, strong, meet=meet) is None
 
     def _name(self, position: Position) -> _Name:
@@ -465,7 +472,7 @@ class Crowds:
         group = next(n for n, ctas in enumerate(self.groups) if cta in ctas)
         return group, position.warp * LANES + lane, pc, (-1, address)
 
-    def _of(self, access: Strong, cta: int) -> Strong:
+    def _with_thread(self, access: Strong, cta: int) -> Strong:
         return access._replace(thread=cta * self.threads + access.thread)
 
     def _find_followers(self) -> None:

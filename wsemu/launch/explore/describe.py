@@ -105,7 +105,7 @@ def _trace(made: Iterable[Made]) -> Trace:
     return Trace(events, addresses=addresses)
 
 
-def _worst(findings: list[RawFinding]) -> RawFinding:
+def _first_error(findings: list[RawFinding]) -> RawFinding:
     """Return the first error among raw findings, or the first finding if none is an error.  An exception counts as a
     failed assertion."""
     errors = (raw for raw in findings if raw.code in CODES and CODES[raw.code].severity == "error")
@@ -135,13 +135,13 @@ class Description:
         if result.race:
             return self._race(result.race)
         if result.findings:
-            return self._finding(_worst(result.findings))
+            return self._finding(_first_error(result.findings))
         if result.stuck:
             return self._deadlock()
         if result.why == "barriers":
             return Decided(findings=(self._barrier_deadlock(),))
         if result.why:
-            return Decided(findings=self._excused_warnings(), reasons=(self._why(),))
+            return Decided(findings=self._excused_warnings(), reasons=(self._reason_text(),))
         told = self._excused_warnings()
         if not all(one.found for one, _ in result.excused):
             why = "an older value may be read because a fence is missing: later behavior is not decided"
@@ -202,14 +202,15 @@ class Description:
             return ()
         return (f"the final contents of arrays depend on the order of atomics: {ends:,} results are possible",)
 
-    def _why(self) -> str:
+    def _reason_text(self) -> str:
         result, places = self.result, self.places
         tried = f"{result.steps:,} ordered accesses in {result.states:,} states were tried and none failed"
         if result.why == "steps":
-            left = f"{tried}, {result.left:,} states were left{self._sampling_text()}{self._more()}"
+            left = f"{tried}, {result.left:,} states were left{self._sampling_text()}{self._effort_hint()}"
             return f"the orders of atomics are too many to try: {left}"
         if result.why == "lanes":
-            return f"lanes of a warp reach atomics in more orders than are tried{self._sampling_text()}{self._more()}"
+            hints = f"{self._sampling_text()}{self._effort_hint()}"
+            return f"lanes of a warp reach atomics in more orders than are tried{hints}"
         if result.why == "weak":
             where = ""
             if result.pair:
@@ -245,7 +246,7 @@ class Description:
         }
         return f"an order of atomics ends in {words.get(result.why, result.why)}: nothing is decided"
 
-    def _more(self) -> str:
+    def _effort_hint(self) -> str:
         """Return how to have more orders tried."""
         effort = 10 * self.bound.settings.effort
         return f"; `--effort {effort}` (`effort={effort}`) tries ten times as many"

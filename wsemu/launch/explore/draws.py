@@ -194,7 +194,7 @@ class Draws:
             while self.pending:
                 state = self.states[key := self.pending.popleft()]
                 for number in range(len(state.numbers), self.most):
-                    self._go(key, state, number)
+                    self._run_segment(key, state, number)
             needed = self._find_bound()
         finally:
             session.close()
@@ -240,7 +240,7 @@ class Draws:
             state = State(
                 cta, None, None, known, Ask(cta, 0, 0, 0, (-1, 0)), (), (), {}, np.zeros(known.total, np.int32), ()
             )
-            segment = self._take(state, one, frozenset({-1 - cta}), None)
+            segment = self._check_segment(state, one, frozenset({-1 - cta}), None)
             if one.status == "done":
                 continue
             state.ask = self._ask(cta)
@@ -280,11 +280,11 @@ class Draws:
         session.load_memory(state.memory)
         for number in range(int(MOST_SEGMENTS * self.effort)):
             self._is_counter(ask := self._ask(state.cta))
-            if self._give(ask, number).status == "done":
+            if self._draw_number(ask, number).status == "done":
                 return number
         raise _OtherwiseError
 
-    def _give(self, ask: Ask, number: int) -> Moved:
+    def _draw_number(self, ask: Ask, number: int) -> Moved:
         """Let a CTA draw a number."""
         value = self.base + self.step * number
         if value >= 1 << 8 * self.size - 1:
@@ -295,7 +295,7 @@ class Draws:
             raise _OtherwiseError
         return moved
 
-    def _go(self, key: bytes, state: State, number: int) -> None:
+    def _run_segment(self, key: bytes, state: State, number: int) -> None:
         """Run the segment that a number leads to."""
         session, cta = self.session, state.cta
         self.spent += 1
@@ -303,12 +303,12 @@ class Draws:
             raise _OtherwiseError
         session.load(cta, state.saved)
         session.load_memory(state.memory)
-        moved = self._give(state.ask, number)
+        moved = self._draw_number(state.ask, number)
         child = State(
             cta, None, None, state.known.copy(), state.ask, state.segments, state.floors, dict(state.last),
             state.marks.copy(), (*state.numbers, number),
         )  # fmt: skip
-        segment = self._take(child, moved, self.owners[key] | {number}, number)
+        segment = self._check_segment(child, moved, self.owners[key] | {number}, number)
         self._compare_effects(moved, number)
         if moved.status == "done":
             state.after.setdefault((segment, b""), number)
@@ -378,7 +378,7 @@ class Draws:
         return max(depth for depth in depths.values() if depth is not None)
 
     # -- what a segment does ------------------------------------------------------------------------------------------
-    def _take(self, state: State, moved: Moved, owners: frozenset[int], drawn: int | None) -> bytes:
+    def _check_segment(self, state: State, moved: Moved, owners: frozenset[int], drawn: int | None) -> bytes:
         """Check a segment.  Return its name, which does not depend on array locations."""
         if not all(map(self.passes, moved.findings)):
             raise _OtherwiseError
@@ -416,14 +416,14 @@ class Draws:
         if not state.floors:
             return
         rows = known._wide(0, known.width)[threads]
-        known_of = [self._knows(rows, threads, floor) for floor in reversed(state.floors)]
+        known_of = [self._has_observed(rows, threads, floor) for floor in reversed(state.floors)]
         distance = next((n for n, known_all in enumerate(known_of, 1) if known_all), len(known_of) + 1)
         if distance > MOST_DISTANCE:
             raise _OtherwiseError
         if distance > self.kept:
             self.kept, self.grown = distance, True
 
-    def _knows(self, rows: Any, threads: list[Thread], floor: Any) -> bool:
+    def _has_observed(self, rows: Any, threads: list[Thread], floor: Any) -> bool:
         """Return whether threads have observed all operations of others up to a floor."""
         missing = rows[:, : len(floor)] < floor
         missing[np.arange(len(threads)), threads] = False
@@ -560,7 +560,7 @@ class Draws:
                     asks = session.asks(cta)
                     if moved.status != "stands" or len(asks) != 1:
                         raise _OtherwiseError
-                    moved = self._give(asks[0], number)
+                    moved = self._draw_number(asks[0], number)
                 suspects = session.suspects()
             finally:
                 session.close()

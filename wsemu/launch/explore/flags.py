@@ -194,7 +194,7 @@ class _Run:
     def finish(self) -> None:
         """Run to the end.  Raise UnfitError if the launch does not end, or does not fit this method."""
         for cta, moved in enumerate(self.session.start()):
-            self._take(cta, moved)
+            self._record_actions(cta, moved)
         begun = 1
         while True:
             while sum([self._advance(cta) for cta in range(begun)]):
@@ -233,9 +233,9 @@ class _Run:
             return False
         for ask in asks:
             if ask not in first:
-                self._go(ask, None if self.learns_all else Location())
+                self._perform_access(ask, None if self.learns_all else Location())
             elif self.knowledge is None or self.learns_all or self._is_own(ask):
-                self._go(ask, None)
+                self._perform_access(ask, None)
             else:
                 self._learn(ask, first[ask])
         return True
@@ -247,7 +247,7 @@ class _Run:
         learnt = self.after[place][number]
         if len({*self.flags.writers.get(place, ())}) > 1:  # the same of all later writes
             learnt = Location(given={WIDE: learnt.given[WIDE]} if WIDE in learnt.given else {})
-        self._go(ask, learnt)
+        self._perform_access(ask, learnt)
 
     def _ends_its_turn(self, ask: Ask, number: int) -> bool:
         """Return whether the thread whose wait ends with a value writes the next one."""
@@ -340,8 +340,8 @@ class _Run:
         before, relays = len(values) - 1, bool(writers) and writers[-1] != thread
         if relays and self.knowledge is not None and self.turns.get((place, thread)) != before:
             raise UnfitError
-        self._go(ask, None)
-        values.append(self._at(place, len(values[0])))
+        self._perform_access(ask, None)
+        values.append(self._value_at(place, len(values[0])))
         writers.append(thread)
         self.floors[place, thread] = before + 1
         if self.knowledge is not None:
@@ -359,7 +359,7 @@ class _Run:
         if self.knowledge is None or self.learns_all:
             if reads.read(ask, now, now) is None:
                 return False
-            self._go(ask, None)
+            self._perform_access(ask, None)
             return True
         self.alone.add(ask.cta)
         every = self.flags.values[ask.place]
@@ -370,7 +370,7 @@ class _Run:
         value = reads.find_early(ask, every, ends, now, self.past[ask.cta])
         if value is None:
             raise UnfitError
-        self._go(ask, Location(), value)
+        self._perform_access(ask, Location(), value)
         return True
 
     def _await(self, ask: Ask, ending: list[bytes]) -> bool:
@@ -388,7 +388,7 @@ class _Run:
     def _read_own(self, ask: Ask) -> None:
         """Let a lane read a flag that no other thread writes."""
         first = len(self.log)
-        self._go(ask, None)
+        self._perform_access(ask, None)
         alone = not any(self._does_more(one.event, ask) for one in self.log[first:])
         if alone and ask in self.session.asks(ask.cta):
             raise UnfitError  # this loop waits and uses the value that it reads
@@ -405,36 +405,36 @@ class _Run:
             sizes = {access_shape(NAMES[self.flags.code[pc][0]])[1] for pc in self.flags.ordered}
             if len(sizes) != 1:
                 raise UnfitError
-            self.values[place] = [self._at(place, *sizes)]
+            self.values[place] = [self._value_at(place, *sizes)]
         return self.values[place]
 
-    def _at(self, place: Place, size: int) -> bytes:
+    def _value_at(self, place: Place, size: int) -> bytes:
         number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & OFFSET_MASK
         if not 0 <= number < len(self.flags.segments):
             raise UnfitError
         return bytes(self.flags.segments[number][0][offset : offset + size])
 
-    def _go(self, ask: Ask, learnt: Location | None, value: bytes = b"") -> None:
+    def _perform_access(self, ask: Ask, learnt: Location | None, value: bytes = b"") -> None:
         """Perform a lane's access.  A waiting lane acquires what the value releases and changes no clock of its flag.
         `value` is the earlier or later value that it reads."""
         self.flags.count_step()
         self.asks.append(ask)
-        now = self._at(ask.place, len(value))
+        now = self._value_at(ask.place, len(value))
         self.session.write(ask.place, int.from_bytes(value, "little"), len(value))
         moved = self.session.go(ask)
         self.session.write(ask.place, int.from_bytes(now, "little"), len(now))
         if self.knowledge is None or learnt is None:
-            self._take(ask.cta, moved)
+            self._record_actions(ask.cta, moved)
             return
         locations = self.knowledge.locations
         before = locations.get(ask.place)
         locations[ask.place] = learnt.copy()
-        self._take(ask.cta, moved)
+        self._record_actions(ask.cta, moved)
         locations.pop(ask.place)
         if before is not None:
             locations[ask.place] = before
 
-    def _take(self, cta: int, moved: Moved) -> None:
+    def _record_actions(self, cta: int, moved: Moved) -> None:
         """Record the actions of a CTA; raise UnfitError if one of them is an error."""
         if moved.status not in ("stands", "done") or moved.findings:
             raise UnfitError

@@ -56,7 +56,7 @@ class Given:
         operands = {pc: known[row] for pc in found.counters if (row := int(code[pc, 4])) in known}
         trace = self.trace(slots.accesses(self.bound.program))
         proven = slots.proves_slots(
-            self.bound.program, found, trace, self._initial_value_reader(before), self._inside, operands
+            self.bound.program, found, trace, self._initial_value_reader(before), self._is_in_one_array, operands
         )
         return proven or self._are_functions(before, known)
 
@@ -145,7 +145,7 @@ class Given:
             for lane, address in one.addresses:
                 address &= ~ADDRESS_WRAPPED
                 thread = one.event.cta, one.event.warp, lane
-                location = _own(one.event.cta, address), address
+                location = _segment_owner(one.event.cta, address), address
                 if not touched.takes(use, NAMES[int(code[pc, 0])], pc, thread, location, operands.get(pc)):
                     return False
         return True
@@ -187,7 +187,7 @@ class Given:
             (own, at, at + access_shape(NAMES[int(code[pc, 0])])[1])
             for pc, own, at in first.touched_addresses() if pc not in found.stores and pc not in found.counters
         ]  # fmt: skip
-        return slots.holds(found, puts, counts, sizes, others, self._inside)
+        return slots.holds(found, puts, counts, sizes, others, self._is_in_one_array)
 
     def _initial_value_reader(self, before: list[Any]) -> Callable[[Place, int], int | None]:
         """Return a function that reads the value of a location before the launch."""
@@ -200,7 +200,7 @@ class Given:
 
         return initial_value
 
-    def _inside(self, part: Range) -> bool:
+    def _is_in_one_array(self, part: Range) -> bool:
         """Return whether bytes belong to one array."""
         segment, start = part.start >> SEGMENT_SHIFT, part.start & _OFFSET
         end = start + part.end - part.start
@@ -259,7 +259,7 @@ class _Way:
             while now.status == "stands" and (asks := self.session.asks(cta)):
                 if len(self.asks) >= MOST_ADDS:
                     return False
-                now = self._go(asks[0])
+                now = self._perform_access(asks[0])
                 self.made += now.made
                 if not self.counts.grow:
                     return False
@@ -267,7 +267,7 @@ class _Way:
                 return False
         return True
 
-    def _go(self, ask: Ask) -> Moved:
+    def _perform_access(self, ask: Ask) -> Moved:
         size = self.sizes[ask.pc]
         stretch = self.counts.take(ask.place, size, self.session.operand(ask))
         if self.told is not None and len(self.asks) in self.told:
@@ -281,7 +281,8 @@ class _Way:
         if self.asks != other.asks or self.stretches != other.stretches or len(self.made) != len(other.made):
             return False
         return all(
-            _what(one.event) == _what(two.event) and (one.addresses == two.addresses or one.event.pc in found.stores)
+            _event_identity(one.event) == _event_identity(two.event)
+            and (one.addresses == two.addresses or one.event.pc in found.stores)
             for one, two in zip(self.made, other.made, strict=True)
         )
 
@@ -301,23 +302,25 @@ class _Way:
                 fitting = moves.get((one.event.cta, grown.atomic), {}).get(step, [])
                 if rest or step == 0 or len(fitting) != 1:
                     return None
-                made.append(Put(one.event.pc, _own(one.event.cta, address), address & ~ADDRESS_WRAPPED, fitting[0]))
+                made.append(
+                    Put(one.event.pc, _segment_owner(one.event.cta, address), address & ~ADDRESS_WRAPPED, fitting[0])
+                )
         return made
 
     def touched_addresses(self) -> Iterator[tuple[int, int, int]]:
         """Yield (instruction, CTA of shared memory or -1, address) for all accesses."""
         for one in self.made:
             for _, address in one.addresses:
-                yield one.event.pc, _own(one.event.cta, address), address & ~ADDRESS_WRAPPED
+                yield one.event.pc, _segment_owner(one.event.cta, address), address & ~ADDRESS_WRAPPED
 
 
-def _what(event: Event) -> tuple[Any, ...]:
+def _event_identity(event: Event) -> tuple[Any, ...]:
     """Return an event without the location of an access."""
     access = event.kind == "access"
     return (*event[:3], event.pc, event.lanes if access else event.place)
 
 
-def _own(cta: int, address: int) -> int:
+def _segment_owner(cta: int, address: int) -> int:
     return cta if (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT == SHARED else -1
 
 

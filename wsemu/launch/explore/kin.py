@@ -137,12 +137,12 @@ class Kin(Knowledge):
 
     def _forget_known(self) -> None:
         _, rows = self._collect_rows()
-        self.past = {n: mark for n, mark in self.past.items() if not self._knows(rows, n, mark).all()}
+        self.past = {n: mark for n, mark in self.past.items() if not self._observed_table(rows, n, mark).all()}
 
     def _columns(self, position: Position) -> list[int]:
         return [position.warp * LANES + lane for lane in position.lanes]
 
-    def _knows(self, rows: Rows, number: int, mark: int) -> Any:
+    def _observed_table(self, rows: Rows, number: int, mark: int) -> Any:
         """Return, for each row and lane of a position, whether it is observed up to an interval."""
         return rows[:, self._columns(self.positions.all[number])] >= mark
 
@@ -162,7 +162,7 @@ class Kin(Knowledge):
         kinds = list(dict.fromkeys(masks))
         if len(kinds) > MOST_SHARES:
             raise UnfitError
-        known = {n: self._knows(table, n, mark) for n, mark in self.past.items()}
+        known = {n: self._observed_table(table, n, mark) for n, mark in self.past.items()}
         self.past = {n: self.past[n] for n, there in known.items() if not there.all()}
         told = tuple((n, np.packbits(known[n]).tobytes()) for n in sorted(self.past))
         shape = tuple(zip(names, map(kinds.index, masks), strict=True)), told
@@ -181,7 +181,10 @@ class Kin(Knowledge):
                 continue
             whole = self._pad_rows(row)[None]
             (share,) = self._share(whole)
-            untold = sum(1 << n for n, mark in self.then.items() if not self._knows(whole, n, mark).all()) | self.later
+            untold = (
+                sum(1 << n for n, mark in self.then.items() if not self._observed_table(whole, n, mark).all())
+                | self.later
+            )
             if not whole[0, : self.of_cta].any():  # the access belongs to none of its threads
                 untold = NOTHING
             found.append((share, untold))
@@ -238,9 +241,9 @@ class Kin(Knowledge):
         self.exited, self.given, self.locations, self.columns, self.counts, self.last = {}, {}, {}, {}, {}, {}
         self.behind, self.forced, self.meeting = {}, {}, {}
         for name, row in zip(names, made, strict=True):
-            self._put(name, row)
+            self._store_row(name, row)
 
-    def _put(self, name: tuple[Any, ...], row: Rows) -> None:
+    def _store_row(self, name: tuple[Any, ...], row: Rows) -> None:
         if name[0] == "thread":
             self.rows[0][name[1]] = row
         elif name[0] in ("fenced", "pending"):

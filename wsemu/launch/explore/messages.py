@@ -173,7 +173,7 @@ class Messages:
         state = State(
             cta, session.save(cta), image, session.digest(cta), moved[cta].status, session.asks(cta), own, len(made)
         )
-        self._take(state, moved[cta])
+        self._record_state(state, moved[cta])
 
     def _draws(self, moved: list[Moved]) -> bool:
         """Return whether CTAs begin alike and draw numbers: all of them are before an `add` of one to the same
@@ -220,10 +220,10 @@ class Messages:
             raise UnfitError
         if self.writer.get(place) == state.cta:
             return [(b"own", None)]
-        first = self._at(self.initial, place)
+        first = self._value_at(self.initial, place)
         return [(first, None), *((m.value, m) for m in self.messages.get(place, {}).values())]
 
-    def _at(self, image: list[Any], place: Place) -> bytes:
+    def _value_at(self, image: list[Any], place: Place) -> bytes:
         number, offset = self._number(place[1]), place[1] & _OFFSET
         return bytes(image[number][offset : offset + self.sizes[place]])
 
@@ -237,7 +237,7 @@ class Messages:
             raise UnfitError
         knowledge = state.knowledge.copy()
         session.load(cta, state.saved)
-        self._lay(state, ask.place, value)
+        self._prepare_memory(state, ask.place, value)
         if value != b"own":
             row = np.zeros(knowledge.width, np.int32)
             if message is not None:
@@ -252,7 +252,7 @@ class Messages:
         now = [data.copy() for data, _ in self.bound.segments]
         image = self._image(state.image, moved.made, now)
         if wrote and ask.place[0] < 0:
-            _put(image, ask.place, self._at(now, ask.place))
+            _store_value(image, ask.place, self._value_at(now, ask.place))
         child = State(
             cta, session.save(cta), image, session.digest(cta), moved.status, session.asks(cta), knowledge,
             state.number + len(moved.made),
@@ -265,15 +265,15 @@ class Messages:
             if list(knowledge.apply(cta, moved.made, state.number)):  # a polled location is written by a plain store
                 raise UnfitError
             return None
-        found = self._take(child, moved)
+        found = self._record_state(child, moved)
         if wrote and ask.place[0] < 0:
-            self._tell(ask.place, self._at(image, ask.place), child)
+            self._record_write(ask.place, self._value_at(image, ask.place), child)
         if found is None:
             return None
         state.after.add(found[0])
         return found[1]
 
-    def _lay(self, state: State, place: Place, value: bytes) -> None:
+    def _prepare_memory(self, state: State, place: Place, value: bytes) -> None:
         """Prepare memory as a CTA sees it: values written by others, its own values, and the value that it is about to
         read."""
         flat, own = self.content.copy(), _flat(state.image)
@@ -286,7 +286,7 @@ class Messages:
             if writable:
                 data[:] = flat[start : start + len(data)]
         if place[0] < 0 and value != b"own":
-            _put([data for data, _ in self.bound.segments], place, value)
+            _store_value([data for data, _ in self.bound.segments], place, value)
 
     def _writes(self, ask: Ask, made: Iterable[Made]) -> bool:
         """Return whether the access that was let go has written."""
@@ -312,7 +312,7 @@ class Messages:
                 image[number][offset:end] = now[number][offset:end]
         return image
 
-    def _take(self, state: State, moved: Moved) -> tuple[bytes, State] | None:
+    def _record_state(self, state: State, moved: Moved) -> tuple[bytes, State] | None:
         """Record a state that a CTA has reached.  Return its key, and the state if it is new; None to restart."""
         cta, knowledge = state.cta, state.knowledge
         before = len(knowledge.wrote)
@@ -349,7 +349,7 @@ class Messages:
             own |= bytes_
         self.unordered.update(state.knowledge.unordered)
 
-    def _tell(self, place: Place, value: bytes, state: State) -> None:
+    def _record_write(self, place: Place, value: bytes, state: State) -> None:
         """Record that a CTA has written at a location of ordered accesses."""
         knowledge = state.knowledge
         location = knowledge.locations.get(place)
@@ -388,7 +388,7 @@ class Messages:
                 if at & (strong | summed | drawn):
                     raise UnfitError
                 others = {b for b in at if self.owner[b] not in (-1, cta)}
-                if others & self.twice or others - _together(known, masks):
+                if others & self.twice or others - _published_bytes(known, masks):
                     raise UnfitError
 
     def _masks(self) -> list[set[int]]:
@@ -400,7 +400,7 @@ class Messages:
             grown = False
             for message in every:
                 parts = [
-                    {b for start, size in released for b in range(start, start + size)} | _together(known, masks)
+                    {b for start, size in released for b in range(start, start + size)} | _published_bytes(known, masks)
                     for known, released in message.variants
                 ]
                 mask = set.intersection(*parts)
@@ -442,7 +442,7 @@ class Messages:
         ends: dict[Place, set[bytes]] = {}
         for place, cta in self.writer.items():
             done = [state for state in self.states[cta].values() if state.status == "done"]
-            ends[place] = {self._at(state.image, place) for state in done}
+            ends[place] = {self._value_at(state.image, place) for state in done}
         finished, left = set[int](), set(range(self.session.ctas))
         while left:
             able = {cta for cta in left if all(self._leaves(s, ends, finished) for s in self.states[cta].values())}
@@ -461,7 +461,7 @@ class Messages:
             if ask.place[0] >= 0 or writer == state.cta:
                 values = {b"own"}
             elif writer is None:
-                values = {self._at(self.initial, ask.place)}
+                values = {self._value_at(self.initial, ask.place)}
             elif writer in finished:
                 values = ends[ask.place]
             else:
@@ -471,7 +471,7 @@ class Messages:
         return False
 
 
-def _together(known: bytes, masks: list[set[int]]) -> set[int]:
+def _published_bytes(known: bytes, masks: list[set[int]]) -> set[int]:
     """Return the bytes that some messages, a bit each, publish."""
     bits = np.flatnonzero(np.unpackbits(np.frombuffer(known, np.uint8)))
     return set[int]().union(*(masks[n] for n in bits.tolist()))
@@ -486,6 +486,6 @@ def _equal(one: list[Any], other: list[Any]) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def _put(image: list[Any], place: Place, value: bytes) -> None:
+def _store_value(image: list[Any], place: Place, value: bytes) -> None:
     number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & _OFFSET
     image[number][offset : offset + len(value)] = np.frombuffer(value, np.uint8)

@@ -108,10 +108,10 @@ class Polls:
 
     def asks(self, cta: int) -> list[Ask]:
         all_ = self.session.asks(cta)
-        return [ask for ask in all_ if ask == self._together(ask, all_)[0]]
+        return [ask for ask in all_ if ask == self._companions(ask, all_)[0]]
 
     def go(self, ask: Ask) -> Moved:
-        first, *rest = self._together(ask, self.session.asks(ask.cta))
+        first, *rest = self._companions(ask, self.session.asks(ask.cta))
         moved = self.session.go(first)
         for other in rest:
             if moved.status not in ("stands", "done"):
@@ -120,7 +120,7 @@ class Polls:
             moved = then._replace(made=[*moved.made, *then.made])
         return moved
 
-    def _together(self, ask: Ask, asks: list[Ask]) -> list[Ask]:
+    def _companions(self, ask: Ask, asks: list[Ask]) -> list[Ask]:
         """Return the lanes that continue with one."""
         if ask.pc not in self.loops:
             return [ask]

@@ -99,7 +99,7 @@ class Replays(NamedTuple):
         self, order: tuple[Ask, ...], histories: set[bytes], matters: Callable[[RawFinding], bool]
     ) -> list[RawFinding]:
         with self._session(TRYING, self.logged) as session:
-            wanted = _last(_moves(session, order), order, session.ctas)
+            wanted = _last_moves(_moves(session, order), order, session.ctas)
             if not histories <= {session.history(cta) for cta in range(session.ctas)}:
                 raise DiffersError
             left = [data.copy() for data, _ in self.bound.segments]
@@ -108,7 +108,7 @@ class Replays(NamedTuple):
             with self._session(looking, frozenset()) as session:
                 moves = _moves(session, order)
                 suspects = session.suspects()
-                last = _last(moves, order, session.ctas)
+                last = _last_moves(moves, order, session.ctas)
                 same = [moved.status for moved in last] == [moved.status for moved in wanted]
                 same &= all(np.array_equal(a, b) for a, (b, _) in zip(left, self.bound.segments, strict=True))
             if not suspects or looking.suspects is not None:
@@ -137,7 +137,7 @@ def _moves(session: Session, order: tuple[Ask, ...]) -> list[Moved]:
     return [*session.start(), *(session.go(ask) for ask in order)]
 
 
-def _last(moves: Sequence[Moved], order: tuple[Ask, ...], ctas: int) -> list[Moved]:
+def _last_moves(moves: Sequence[Moved], order: tuple[Ask, ...], ctas: int) -> list[Moved]:
     """Return the last move of each CTA, with its state and all its findings."""
     movers = [*range(ctas), *(ask.cta for ask in order)]
     return [*dict(zip(movers, moves, strict=True)).values()]

@@ -91,7 +91,7 @@ class Samples:
             asks = sorted(ask for own in node.asks for ask in own)
             if not asks:
                 break
-            after, able = self._next(node, asks, ranks if by_priority else None)
+            after, able = self._move_randomly(node, asks, ranks if by_priority else None)
             if after is None:
                 if not self._is_exhausted() and search.result.is_decided:
                     search.stand_still(node)
@@ -108,7 +108,7 @@ class Samples:
             return None
         return product
 
-    def _next(self, node: Node, asks: list[Ask], ranks: dict[Lane, float] | None) -> tuple[Node | None, int]:
+    def _move_randomly(self, node: Node, asks: list[Ask], ranks: dict[Lane, float] | None) -> tuple[Node | None, int]:
         """Return the node after a move of one of the lanes that can move, and their number."""
         self.lanes.update(ask[:3] for ask in asks)
         self.dice.shuffle(asks)

@@ -173,7 +173,7 @@ class Search:
         try:
             self._attempt()
         except _NewsError:
-            self._wander()
+            self._collect_locations()
             return not (self.result.race or self.result.findings)
         return False
 
@@ -259,7 +259,7 @@ class Search:
         alike, (stack, keys) = self.alike, begun
         while stack:
             node = stack[-1]
-            if not node.todo and not self._more(node):
+            if not node.todo and not self._try_next_group(node):
                 if node.moves or all(status == "done" for status in node.status):
                     if not node.moves:
                         self.result.ends.add(node.end())
@@ -376,7 +376,7 @@ class Search:
                 return False
         return bool(groups)
 
-    def _wander(self) -> None:
+    def _collect_locations(self) -> None:
         """Find the locations that are accessed on some path to the end, or find that it fails."""
         self.result = Result(steps=self.result.steps, excused=self.result.excused)
         self.wanders = True
@@ -411,7 +411,7 @@ class Search:
         self.seen[key] = node.asleep = before & node.asleep
         return True
 
-    def _more(self, node: Node) -> bool:
+    def _try_next_group(self, node: Node) -> bool:
         """Continue with the next group of a node if no lane of the previous groups could run."""
         if node.moves or not node.groups:
             return False
@@ -514,7 +514,7 @@ class Search:
         for raw in moved.findings:
             if is_warning(raw) or (raw.code == "undefined-shuffle" and self.idle(raw)):
                 self.warned.setdefault((raw.code, raw.pc), raw)
-        if self.named and (self._meets(moved.made) or self._shares()):
+        if self.named and (self._meets_others(moved.made) or self._shares()):
             raise _NamesError
         if self.shared.grown and not self.wanders:
             raise _NewsError
@@ -537,7 +537,7 @@ class Search:
         """Return whether a finding does not end the search."""
         return is_warning(raw) or self.idle(raw)
 
-    def _meets(self, made: Iterable[Made]) -> bool:
+    def _meets_others(self, made: Iterable[Made]) -> bool:
         """Return whether something else touches arrays in which CTAs have locations by their numbers."""
         assert self.named
         return any(

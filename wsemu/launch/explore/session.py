@@ -471,7 +471,7 @@ class VmSession:
         served = int(one["served"]) & running if int(one["waits"]) == layout.SCRIPTED else 0
         at = int(one["pc"])
         groups, rest = dict[int, int](), int(one["alive"])
-        for pc, lanes in ((at + 1, served), (at, running & ~served), *self._elsewhere(entries)):
+        for pc, lanes in ((at + 1, served), (at, running & ~served), *self._stopped_lanes(entries)):
             if lanes & rest:
                 groups[pc] = groups.get(pc, 0) | lanes & rest
             rest &= ~lanes
@@ -649,7 +649,7 @@ class VmSession:
         rest = int(warp["alive"])
         running = int(warp["mask"]) & rest
         served = int(warp["served"]) & running if int(warp["waits"]) == layout.SCRIPTED else 0
-        for at, lanes in ((pc + 1, served), (pc, running & ~served), *self._elsewhere(entries)):
+        for at, lanes in ((pc + 1, served), (pc, running & ~served), *self._stopped_lanes(entries)):
             self._digest_lanes(hashed, machine.registers[w], at, lanes & rest)
             rest &= ~lanes
         if machine.state[0]["local_bytes"]:
@@ -678,7 +678,7 @@ class VmSession:
                 took = machine.clocks[(int(machine.barriers[name][b]) - start) // room, :count]
                 hashed.update(np.packbits(rows >= took).tobytes())
 
-    def _elsewhere(self, entries: list[list[tuple[int, int, int]]]) -> Iterator[tuple[int, int]]:
+    def _stopped_lanes(self, entries: list[list[tuple[int, int, int]]]) -> Iterator[tuple[int, int]]:
         """Yield (instruction, lanes) for the lanes that do not run.  Parked lanes have not read their operands yet; the
         positions of other lanes are in their topmost stack entries."""
         for _, resume, mask in entries[1]:

@@ -73,7 +73,7 @@ class _Apart:
 
     threads: list[Thread]
 
-    def _own(self, ask: Ask) -> Ask:
+    def _with_real_warp(self, ask: Ask) -> Ask:
         """Return an access with the engine's number of its warp."""
         return ask._replace(warp=self.threads[ask.cta].warp)
 
@@ -117,7 +117,7 @@ class VmThreads(_Apart, VmSession):
         return self._renumber_move(cta, moved)
 
     def go(self, ask: Ask) -> Moved:
-        return super().go(self._own(ask))
+        return super().go(self._with_real_warp(ask))
 
     def asks(self, cta: int) -> list[Ask]:
         return [ask._replace(warp=0) for ask in super().asks(cta)]
@@ -177,7 +177,7 @@ class SlowThreads(_Apart, SlowSession):
         return self._renumber_move(cta, super()._finish_move(cta, status, wrote))
 
     def go(self, ask: Ask) -> Moved:
-        return super().go(self._own(ask))
+        return super().go(self._with_real_warp(ask))
 
     def asks(self, cta: int) -> list[Ask]:
         return [ask._replace(warp=0) for ask in super().asks(cta)]

@@ -133,7 +133,7 @@ class Windows:
     # -- a CTA --------------------------------------------------------------------------------------------------------
     def _follow(self, cta: int, moved: Moved) -> None:
         self.covered.clear()
-        self._take(cta, moved)
+        self._record_actions(cta, moved)
         while asks := self.session.asks(cta):
             for warp in {ask.warp for ask in asks if self.code[ask.pc][7] & NO_STORE} - self.covered:
                 self._explore(cta, warp)
@@ -142,7 +142,7 @@ class Windows:
                 moved = self.session.go(ask)
                 if not self.code[ask.pc][7] & NO_STORE:
                     self._publish(ask)
-                self._take(cta, moved)
+                self._record_actions(cta, moved)
         if moved.status != "done":
             raise UnfitError
 
@@ -339,7 +339,7 @@ class Windows:
             yield {lane: (value,) for lane, value in taken.items()}, child
 
     # -- plain accesses -----------------------------------------------------------------------------------------------
-    def _take(self, cta: int, moved: Moved) -> None:
+    def _record_actions(self, cta: int, moved: Moved) -> None:
         """Record the actions of a CTA, whose plain accesses must not conflict with those of other CTAs."""
         if moved.status not in ("done", "stands") or not all(map(self.passes, moved.findings)):
             raise UnfitError

@@ -79,9 +79,9 @@ def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Pack
         and parameter.type[0] in "bus"
     ):
         if isinstance(value, Surface):
-            return _of(bytearray(POINTER), [_handle(value, (), where)])
+            return _pack_structure(bytearray(POINTER), [_handle(value, (), where)])
         if isinstance(value, Multicast):
-            return _of(bytearray(POINTER), [(0, (), value)])
+            return _pack_structure(bytearray(POINTER), [(0, (), value)])
         held = value if isinstance(value, list) else [value]  # a map in global memory
         return Packed(bytes(POINTER), blocks=((0, (), _block(held, (), where)),))
     if isinstance(value, np.generic):
@@ -168,10 +168,10 @@ def _structure(parameter: Parameter, where: str, fields: tuple[Any, ...]) -> Pac
     of_map = 2 * MAP_ALIGNMENT if parameter.alignment >= 2 * MAP_ALIGNMENT else MAP_ALIGNMENT
     alignment = _lay_out(fields, (), data, arrays, where, of_map)
     data.extend(bytes(-len(data) % alignment))
-    return _check_size(_of(data, arrays), parameter, where)
+    return _check_size(_pack_structure(data, arrays), parameter, where)
 
 
-def _of(data: bytearray, held: Arrays) -> Packed:
+def _pack_structure(data: bytearray, held: Arrays) -> Packed:
     """Return the bytes of a structure with its arrays, tensor maps and lists, by kind."""
     kinds: dict[type, Arrays] = {np.ndarray: [], TensorMap: [], Block: [], Multicast: []}
     for entry in held:
@@ -197,7 +197,7 @@ def _block(values: list[Any], way: Way, where: str) -> Block:
     data.extend(bytes(-len(data) % alignment))
     if any(isinstance(value, Multicast) for _, _, value in held):
         raise UsageError(f"{where} is a list with a multicast address: pass that as an argument, or in a structure")
-    return Block(np.zeros(len(data), np.uint8), _of(data, held))
+    return Block(np.zeros(len(data), np.uint8), _pack_structure(data, held))
 
 
 def _lay_out(fields: tuple[Any, ...], path: Way, data: bytearray, arrays: Arrays, where: str, of_map: int) -> int:

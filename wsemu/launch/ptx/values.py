@@ -110,12 +110,12 @@ class Variables:
         made = self._made.get(id(program))
         if made is None:
             names = program.derived["variables"]
-            arrays = [self._with(array, name) for array, name in zip(program.constant_arrays, names, strict=True)]
+            arrays = [self._with_value(array, name) for array, name in zip(program.constant_arrays, names, strict=True)]
             other = replace(program, constant_arrays=arrays)
             made = self._made[id(program)] = program, other
         return made[1]
 
-    def _with(self, array: ConstantArray, name: str) -> ConstantArray:
+    def _with_value(self, array: ConstantArray, name: str) -> ConstantArray:
         value = self._values.get(name)
         if value is None:
             return array

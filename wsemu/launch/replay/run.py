@@ -186,13 +186,13 @@ def _check(bound: Bound, steps: Sequence[Step]) -> None:
         raise ReplayError("the witness has no steps: nothing to replay")
     for number, step in enumerate(steps, 1):
         inside = all(index < extent for index, extent in zip(step.cta, bound.configuration.grid, strict=True))
-        known = step.warp < bound.configuration.warps and step.does == _does(bound, step.instruction)
+        known = step.warp < bound.configuration.warps and step.does == _step_word_at(bound, step.instruction)
         known &= step.barrier is None or step.does in _AT_BARRIERS
         if not inside or not known or min(step.cta) < 0:
             raise ReplayError(f"step {number} of the witness is none of this launch: check the program anew")
 
 
-def _does(bound: Bound, instruction: int) -> str:
+def _step_word_at(bound: Bound, instruction: int) -> str:
     """Return the word for a step at an instruction; empty if the program does not contain the instruction."""
     if instruction >= len(bound.program.code):
         return ""
@@ -240,7 +240,7 @@ def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, ea
     try:
         seen, why = _follow(bound, swapped, min(most, budget), earlier).seen, ""
     except BudgetError:
-        seen, why = [], f"{_who(swapped[-2], swapped)} waits in a loop for {_who(swapped[-1], swapped)}"
+        seen, why = [], f"{_warp_text(swapped[-2], swapped)} waits in a loop for {_warp_text(swapped[-1], swapped)}"
     except ReplayError as error:
         seen, why = [], str(error).partition(": ")[2]
     other = seen or exchange_accesses(*run.seen)[::-1]
@@ -265,7 +265,7 @@ def _kind(bound: Bound, step: Step) -> str:
     return OPERATIONS[NAMES[int(bound.program.code[step.instruction, 0])]].kind
 
 
-def _who(step: Step, steps: Sequence[Step]) -> str:
+def _warp_text(step: Step, steps: Sequence[Step]) -> str:
     return f"warp {step.warp}" + (f" of CTA {step.cta}" if len({s.cta for s in steps}) > 1 else "")
 
 

@@ -166,12 +166,12 @@ def load(path: str | os.PathLike[str]) -> Witness:
     try:
         return Witness.model_validate_json(data)
     except ValidationError as error:
-        raise WitnessError(f"`{name}` is no witness file{_wrong(error)} ({_REMEDY})") from None
+        raise WitnessError(f"`{name}` is no witness file{_first_fault(error)} ({_REMEDY})") from None
     except (ValueError, RecursionError) as error:
         raise WitnessError(f"`{name}` is no witness file: {error} ({_REMEDY})") from None
 
 
-def _wrong(error: ValidationError) -> str:
+def _first_fault(error: ValidationError) -> str:
     """Return the first error in a file."""
     first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen
     text = error_text(first, list(Witness.model_fields))

@@ -61,10 +61,10 @@ def check_mbarriers(
     elif lanes:
         found = mbarrier.check(run, row, lanes)
         if name != "bulk.multicast":
-            _together(run, found, to, lanes, own=own, pair=pair)
+            _check_same_cta(run, found, to, lanes, own=own, pair=pair)
 
 
-def _together(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: bool, pair: bool) -> None:
+def _check_same_cta(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: bool, pair: bool) -> None:
     """Stop the run if the mbarrier that a lane names and the destination of its copy are in different CTAs.  `named`
     maps the address of an mbarrier to lanes."""
     here = run.launch.grouping.of(run.cta.number)[1]
@@ -171,7 +171,7 @@ def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
         chosen: Sequence[int] = range(size)
         if mask & 0xFFFF != 0xFFFF:
             chosen = [q for q in range(size) if mask >> q % UNIT & 1]
-        _give(run, copies, fields, lane, size, chosen)
+        _copy_out(run, copies, fields, lane, size, chosen)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 
@@ -181,12 +181,12 @@ def reduce(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     what, type_ = BULK_REDUCTIONS[fields[7]]
     copies = Copies(run, bulk=True, kind=ATOMIC, width=SIZES[type_])
     for lane, size in _sizes(run, fields, lanes).items():
-        _give(run, copies, fields, lane, size, range(size), what, type_)
+        _copy_out(run, copies, fields, lane, size, range(size), what, type_)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 
 
-def _give(
+def _copy_out(
     run: WarpRun,
     copies: Copies,
     fields: list[int],

@@ -84,7 +84,7 @@ def judge(run: WarpRun, lane: int, address: int) -> None:
         and clocks.all.includes_lane(watch.order.number((acquired.cta, acquired.warp)), acquired.lane, acquired.time)
     ]
     for q, made in enumerate(_last_writes(run, address)):
-        if made is None or not _knows(run, clocks.all, made) or any(made == by.writes[q] for by in seen):
+        if made is None or not _has_observed(run, clocks.all, made) or any(made == by.writes[q] for by in seen):
             continue
         what = NOT_ACQUIRED if _was_released(run, clocks, made, wide=True) else NOT_RELEASED
         cta, warp, pc = run.cta.number, run.warp.number, run.group.pc
@@ -115,7 +115,7 @@ def _last_writes(run: WarpRun, address: int) -> list[Made | None]:
     return [one if one and watch.together(one.by.cta, run.cta.number) else None for one in made]
 
 
-def _knows(run: WarpRun, known: Known, made: Made) -> bool:
+def _has_observed(run: WarpRun, known: Known, made: Made) -> bool:
     warp = _watch(run).order.number((made.by.cta, made.by.warp))
     return all(known.includes_lane(warp, lane, made.by.time) for lane in list_lanes(made.lanes))
 
@@ -126,7 +126,7 @@ def _was_released(run: WarpRun, clocks: Clocks, made: Made, *, wide: bool) -> bo
     own = made.by.cta == run.cta.number
     flags = run.launch.code[made.by.pc][7]
     if (flags & PUBLISHED and (wide or own)) or (flags & PUBLISHED_IN_CTA and own):
-        return _knows(run, clocks.all, made)
+        return _has_observed(run, clocks.all, made)
     goals = (run.cta.number, ALL_CTAS) if wide else (run.cta.number,)
     known = (clocks.released[goal] for goal in goals if goal in clocks.released)
-    return any(_knows(run, one, made) for one in known)
+    return any(_has_observed(run, one, made) for one in known)

@@ -152,7 +152,7 @@ def element(
     if shape.a not in FORMATS:
         return _integers(shape, row, column, before, bool(auxiliary & SATURATES))
     if auxiliary & ROUNDS_ONCE:
-        return _nearest(shape, row, column, before)
+        return _round_to_nearest(shape, row, column, before)
     bytes_ = shape.a in BYTE_FLOATS and not shape.kind
     hopper_bytes = bytes_ and not tensor.byte_bits
     # both types become f16, in which the subnormal numbers of e4m3 are normal
@@ -176,7 +176,7 @@ def element(
     return before
 
 
-def _nearest(shape: Mma, row: tuple[int, ...], column: tuple[int, ...], before: int) -> int:
+def _round_to_nearest(shape: Mma, row: tuple[int, ...], column: tuple[int, ...], before: int) -> int:
     """Return the exact sum, rounded once, to nearest even."""
     products, start = (
         _multiply(_operands(row, shape.a), _operands(column, shape.b)),

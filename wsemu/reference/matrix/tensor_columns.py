@@ -198,7 +198,7 @@ class TensorMemory:
                     place = x.warp, word[1], word[0] // 16 * 16
                     if x.pc not in found or place < found[x.pc][0]:
                         found[x.pc] = place, x, told
-            self.history[word] = _after(before, now)
+            self.history[word] = _history_after(before, now)
         for pc, ((_, column, lane), x, (code, missing)) in sorted(found.items()):
             cta, warp = run.cta.group.actor(x.warp)
             detail = {"column": column, "lane": lane, "other_what": x.what, "what": now.what, "missing": missing}
@@ -249,7 +249,7 @@ def _are_pipelined(x: Access, now: Access) -> bool:
     return (x.what == SUM == now.what and x.key == now.key) or now.what in _AFTER.get(x.what, ())
 
 
-def _after(before: History, now: Access) -> History:
+def _history_after(before: History, now: Access) -> History:
     if now.what not in _READS:
         return History(now)
     same = [x for x in before.reads if (x.warp, x.lane, x.what, x.group) != (now.warp, now.lane, now.what, now.group)]

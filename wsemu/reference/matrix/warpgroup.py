@@ -48,7 +48,7 @@ class Part:
         self.open = Issues()
 
 
-def _others(cta: Cta, warp: int) -> range:
+def _warps_of_group(cta: Cta, warp: int) -> range:
     """Return all warps of a warp's warpgroup; only the warp itself if the warpgroup is incomplete."""
     first = warp - warp % WARPS
     return range(first, first + WARPS) if first + WARPS <= len(cta.warps) else range(warp, warp + 1)
@@ -68,7 +68,7 @@ def await_groups(run: WarpRun, left: int) -> None:
     cta, warp = run.cta, run.warp.number
     parts = cta.parts_of_groups
     end = max(len(parts[warp].groups) - left, 0)
-    done = [issues for other in _others(cta, warp) for issues in parts[other].groups[:end]]
+    done = [issues for other in _warps_of_group(cta, warp) for issues in parts[other].groups[:end]]
     agents = 0
     for issues in done:
         agents |= issues.agents
@@ -82,7 +82,7 @@ def behind(cta: Cta, warp: int) -> list[int]:
     """Return the live warps of the warpgroup that have committed fewer times."""
     parts = cta.parts_of_groups
     own = len(parts[warp].groups)
-    return [w for w in _others(cta, warp) if cta.warps[w].alive and len(parts[w].groups) < own]
+    return [w for w in _warps_of_group(cta, warp) if cta.warps[w].alive and len(parts[w].groups) < own]
 
 
 def stands(cta: Cta, warp: int) -> bool:
@@ -105,5 +105,5 @@ def waits(cta: Cta) -> Iterator[ObjectWait]:
         for group in warp.parked:
             if cta.launch.operation_name(group.pc - 1) == COMMIT:
                 own = len(parts[warp.number].groups)
-                come = sum(len(parts[w].groups) >= own for w in _others(cta, warp.number))
+                come = sum(len(parts[w].groups) >= own for w in _warps_of_group(cta, warp.number))
                 yield ObjectWait(warp.number, group.lanes, group.pc - 1, WARPGROUP, -1, come, WARPS)

@@ -92,20 +92,20 @@ def locate(
     alignment = alignment or size
     if ADDRESS_OUT <= address < 1 << 63:
         index = (address >> SEGMENT_SHIFT & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
-        _outside(run, lane, size, index=index)
+        _report_outside(run, lane, size, index=index)
         return None
     if address >> 63:
-        _outside(run, lane, size, address=address - (1 << 64))
+        _report_outside(run, lane, size, address=address - (1 << 64))
         return None
     wrapped = bool(address & ADDRESS_WRAPPED)
     address &= ~ADDRESS_WRAPPED
     number, offset = address >> SEGMENT_SHIFT, address & ((1 << SEGMENT_SHIFT) - 1)
     segment = find_segment(run, number)
     if segment is None:
-        _outside(run, lane, size, address=address, segment=number)
+        _report_outside(run, lane, size, address=address, segment=number)
         return None
     if forbidden & _kind(number, segment):
-        _outside(run, lane, size, address=address, segment=number, bytes=len(segment.data), elsewhere=1)
+        _report_outside(run, lane, size, address=address, segment=number, bytes=len(segment.data), elsewhere=1)
         return None
     if number == LOCAL:
         return _locate_in_local(run, address, lane, size, writes, alignment, wrapped, anywhere=shared is None)
@@ -116,19 +116,19 @@ def locate(
     elsewhere |= shared is not None and shared != (number == SHARED)
     elsewhere |= offset + size > len(segment.data)
     if elsewhere or (isinstance(segment.writable, Allocated) and not segment.writable.allows(offset, size)):
-        _outside(run, lane, size, address=address, segment=number, bytes=_extent(run, number, segment))
+        _report_outside(run, lane, size, address=address, segment=number, bytes=_extent(run, number, segment))
         return None
     if offset % alignment:
         _report_misaligned(run, lane, address, alignment, size)
         return None
     if writes and isinstance(segment.writable, InElements) and not segment.writable.allows(offset, size):
-        _outside(run, lane, size, address=address, segment=number, bytes=len(segment.data), gap=1)
+        _report_outside(run, lane, size, address=address, segment=number, bytes=len(segment.data), gap=1)
     if wrapped or (writes and not segment.writable):
         known = {"address": address, "segment": number, "bytes": _extent(run, number, segment)}
         if writes and not segment.writable:
-            _outside(run, lane, size, readonly=1, **known)
+            _report_outside(run, lane, size, readonly=1, **known)
             return None
-        _outside(run, lane, size, wrapped=1, **known)
+        _report_outside(run, lane, size, wrapped=1, **known)
     return segment, number, offset
 
 
@@ -150,16 +150,16 @@ def _locate_in_local(
     inside = offset - lane * thread - start
     found = {"address": address, "segment": LOCAL, "bytes": length}
     if not anywhere or inside < 0 or inside + size > length:
-        _outside(run, lane, size, **found)
+        _report_outside(run, lane, size, **found)
         return None
     if offset % alignment:
         _report_misaligned(run, lane, address, alignment, size)
         return None
     if writes and not writable:
-        _outside(run, lane, size, readonly=1, **found)
+        _report_outside(run, lane, size, readonly=1, **found)
         return None
     if wrapped:
-        _outside(run, lane, size, wrapped=1, **found)
+        _report_outside(run, lane, size, wrapped=1, **found)
     return run.warp.local, LOCAL, offset
 
 
@@ -195,7 +195,7 @@ def _extent(run: WarpRun, number: int, segment: Segment) -> int:
     return run.launch.shared_bytes if number == SHARED else len(segment.data)
 
 
-def _outside(run: WarpRun, lane: int, size: int, **detail: int) -> None:
+def _report_outside(run: WarpRun, lane: int, size: int, **detail: int) -> None:
     full = {"size": size, "segment": 0, "bytes": 0, "wrapped": 0, "readonly": 0, **detail}
     run.cta.finding("out-of-bounds", run.group.pc, run.warp.number, 1 << lane, **full)
 

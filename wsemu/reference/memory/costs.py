@@ -39,17 +39,17 @@ def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str, service
         count.wavefronts += cost
         count.ideal_wavefronts += ideal
         if cost > ideal:
-            count.worst_wavefronts = _worse(run, count.worst_wavefronts, cost, shared)
+            count.worst_wavefronts = _costlier_pattern(run, count.worst_wavefronts, cost, shared)
     arrays = {lane: at for lane, at in addresses.items() if at >> SEGMENT_SHIFT not in (SHARED, LOCAL)}
     if arrays and kind != "atomic":
         cost, ideal = sectors(arrays, size, model)
         count.sectors += cost
         count.ideal_sectors += ideal
         if cost > ideal:
-            count.worst_sectors = _worse(run, count.worst_sectors, cost, arrays)
+            count.worst_sectors = _costlier_pattern(run, count.worst_sectors, cost, arrays)
 
 
-def _worse(run: WarpRun, known: Pattern | None, cost: int, addresses: Offsets) -> Pattern:
+def _costlier_pattern(run: WarpRun, known: Pattern | None, cost: int, addresses: Offsets) -> Pattern:
     """Return the pattern of this execution if it costs more than the recorded one, or costs the same in an earlier CTA;
     otherwise the recorded one."""
     of, cta = run.launch.grouping.of, run.cta.number

@@ -299,7 +299,7 @@ class Watch:
             if not self.options.lockstep:
                 among += self._lanes.touch(now, lanes, address)
         for pc in dict.fromkeys(conflict.earlier.pc for conflict in found):
-            self._tell(now, [conflict for conflict in found if conflict.earlier.pc == pc])
+            self._report_conflicts(now, [conflict for conflict in found if conflict.earlier.pc == pc])
         for pc, own in dict.fromkeys((conflict.earlier.pc, conflict.earlier.actor == actor) for conflict in among):
             self._tell_lanes(now, [c for c in among if c.earlier.pc == pc and (c.earlier.actor == actor) == own])
 
@@ -331,10 +331,10 @@ class Watch:
         return [
             e
             for e in conflicting(now, state)
-            if not self._before(e, now) and not (e.cta == now.cta and self.order.has_lane_clocks(now.cta))
+            if not self._is_ordered_before(e, now) and not (e.cta == now.cta and self.order.has_lane_clocks(now.cta))
         ]
 
-    def _before(self, earlier: Access, now: Access) -> bool:
+    def _is_ordered_before(self, earlier: Access, now: Access) -> bool:
         return self.order.before((earlier.cta, earlier.warp, earlier.interval), now.actor)
 
     def _add_access(self, now: Access, state: Byte) -> Byte:
@@ -343,12 +343,14 @@ class Watch:
             return Byte(now)
         if not state.since:
             return Byte(state.write, (now,))
-        kept = [e for e in state.since if not self._before(e, now) or not now.covers(e)]
+        kept = [e for e in state.since if not self._is_ordered_before(e, now) or not now.covers(e)]
         here = [self.together(e.cta, now.cta) for e in kept]
         earlier = [e for e, own in zip(kept, here, strict=True) if not own]
-        return Byte(state.write, (*_firsts(earlier), *(e for e, own in zip(kept, here, strict=True) if own), now))
+        return Byte(
+            state.write, (*_first_accesses(earlier), *(e for e, own in zip(kept, here, strict=True) if own), now)
+        )
 
-    def _tell(self, now: Access, conflicts: list[Conflict]) -> None:
+    def _report_conflicts(self, now: Access, conflicts: list[Conflict]) -> None:
         """Report the conflicts of one access with another instruction of other warps."""
         first = min(conflicts)
         self._report("race", now, first.earlier, first.address, _mask(conflicts), {})
@@ -435,7 +437,7 @@ def access_scope(run: WarpRun, kind: int) -> Scope:
     return Scope(run.launch.code[run.group.pc][7] & SCOPES, cta, cluster)
 
 
-def _firsts(earlier: list[Access]) -> list[Access]:
+def _first_accesses(earlier: list[Access]) -> list[Access]:
     """Return, from the accesses of earlier groups, the first read, the first atomic of each width and scope, and the
     first atomic that acts as a load.  None of them is ordered before this group's accesses."""
     kinds = [(e.kind, (e.size, e.scope.named, e.loads) if e.kind == ATOMIC else None) for e in earlier]

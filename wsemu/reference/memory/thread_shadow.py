@@ -198,7 +198,7 @@ class ThreadWatch(Watch):
                 for earlier in before:
                     if earlier.by.conflicts(now):
                         found += self._judge(now, clocks, address, earlier, state.since)
-                old, new = state, self._after(now, lanes, clocks, state)
+                old, new = state, self._history_after(now, lanes, clocks, state)
             assert new is not None
             memory[address] = new
         return found
@@ -235,7 +235,7 @@ class ThreadWatch(Watch):
             for made in since
         )
 
-    def _after(self, now: Touch, lanes: int, clocks: dict[int, Clocks], state: Byte) -> Byte:
+    def _history_after(self, now: Touch, lanes: int, clocks: dict[int, Clocks], state: Byte) -> Byte:
         """Return the history of a byte after an access."""
         if now.kind == WRITE:
             return Byte(Made(now, lanes))
@@ -255,7 +255,7 @@ class ThreadWatch(Watch):
         here = [self.together(made.by.cta, now.cta) for made in kept]
         earlier_ = [made for made, own in zip(kept, here, strict=True) if not own]
         own_ = [made for made, own in zip(kept, here, strict=True) if own]
-        return Byte(state.write, (*_firsts(earlier_), *own_, Made(now, merged)))
+        return Byte(state.write, (*_first_accesses(earlier_), *own_, Made(now, merged)))
 
     def _unknown(self, by: Touch, lanes: int, clocks: Clocks, fenced: int) -> int:
         """Return the lanes of an earlier access that are not observed.  If `fenced` is a segment, also return those
@@ -297,7 +297,7 @@ class ThreadWatch(Watch):
         self.report(RawFinding(first.code, *where, lanes, earlier.pc, earlier.warp, detail))
 
 
-def _firsts(earlier: list[Made]) -> list[Made]:
+def _first_accesses(earlier: list[Made]) -> list[Made]:
     """Return the first reads and atomics of earlier groups: the first read, the first atomic of each width and scope,
     and the first atomic that acts as a load.
 

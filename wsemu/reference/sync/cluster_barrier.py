@@ -75,7 +75,7 @@ class ClusterBarrier:
 def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Let lanes arrive and continue."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.barrier
-    _whole(run, fields, lanes)
+    _check_whole_warp(run, fields, lanes)
     twice = lanes & (barrier.arrived.get(actor, 0) | barrier.passed.get(actor, 0))
     if twice:
         cta.finding("cluster-barrier", run.group.pc, run.warp.number, twice, what=TWICE)
@@ -100,7 +100,7 @@ def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     """Execute a wait; return whether the lanes have to wait."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.barrier
-    _whole(run, fields, lanes)
+    _check_whole_warp(run, fields, lanes)
     strangers = lanes & ~(barrier.arrived.get(actor, 0) | barrier.passed.get(actor, 0))
     if strangers:
         cta.finding("cluster-barrier", run.group.pc, run.warp.number, strangers, what=UNARRIVED)
@@ -135,7 +135,7 @@ def exits(run: WarpRun, pc: int) -> None:
     run.cta.group.barrier.complete(run, pc)
 
 
-def _whole(run: WarpRun, fields: list[int], lanes: int) -> None:
+def _check_whole_warp(run: WarpRun, fields: list[int], lanes: int) -> None:
     if fields[7] & CLUSTER_ALIGNED and lanes != run.warp.alive:
         run.cta.finding("cluster-barrier", run.group.pc, run.warp.number, lanes, what=PART)
 

@@ -52,7 +52,7 @@ class GridBarrier:
 def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Arrive: the first lane arrives for the CTA; another arrive of the CTA is an error."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.grid
-    _tell(run, fields[2], lanes, barrier.phase)
+    _write_result(run, fields[2], lanes, barrier.phase)
     arrives = 0 if barrier.stands(cta) else lanes & -lanes
     if lanes & ~arrives:
         cta.finding("cluster-barrier", run.group.pc, run.warp.number, lanes & ~arrives, what=TWICE)
@@ -83,14 +83,14 @@ def _accept(run: WarpRun, pc: int, lanes: int) -> None:
     """Let lanes continue after a wait, with the clocks that were released in its phase."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.grid
     phase = barrier.met.get(cta.number, -1)
-    _tell(run, run.launch.code[pc][2], lanes, phase + 1)
+    _write_result(run, run.launch.code[pc][2], lanes, phase + 1)
     if phase >= 0:
         run.launch.watch.happen("await", *actor, pc, GRID_PLACE, phase, lanes, lanes.bit_count())
         cta.order.take(actor, lanes, barrier.given[phase])
     cta.order.begin_interval(actor)
 
 
-def _tell(run: WarpRun, row: int, lanes: int, phase: int) -> None:
+def _write_result(run: WarpRun, row: int, lanes: int, phase: int) -> None:
     """Write the result of an operation: bit 31 is the parity of a phase."""
     for lane in list_lanes(lanes):
         run.write(row, "b32", lane, (phase & 1) << 31)

@@ -361,7 +361,7 @@ def _arrive(run: WarpRun, fields: list[int], mbarrier: Mbarrier, counts: dict[in
     flags, count = fields[7], sum(counts.values())
     for lane in counts:
         run.write(fields[2], "b64", lane, mbarrier.token)
-    _enough(run, mbarrier, lanes, count)
+    _check_pending(run, mbarrier, lanes, count)
     phases.used(at_(run, lanes), mbarrier)
     adding = sum(1 << lane for lane, number in counts.items() if number or _expects(run, fields, lane))
     adding = _registering(mbarrier, lanes, adding, mbarrier.pending - count)
@@ -417,7 +417,7 @@ def _tell_time(run: WarpRun, at: At, mbarrier: Mbarrier) -> None:
         peers.reach_phase(run.cta.group, peers.member_rank(run, mbarrier.address & OFFSET_MASK), mbarrier, at.marks())
 
 
-def _enough(run: WarpRun, mbarrier: Mbarrier, lanes: int, count: int) -> None:
+def _check_pending(run: WarpRun, mbarrier: Mbarrier, lanes: int, count: int) -> None:
     """Stop the run if more threads arrive than the phase has pending arrivals (M4)."""
     if count > mbarrier.pending:
         at_(run, lanes).report(
@@ -509,7 +509,7 @@ def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
     cta, counted = run.cta, bool(fields[7] & NOINC)
     for mbarrier, there in targets(run, fields[3], fields[6], lanes):
         if counted:
-            _enough(run, mbarrier, there, there.bit_count())
+            _check_pending(run, mbarrier, there, there.bit_count())
         at = at_(run, there)
         at_once = [] if counted else list(at.marks())
         arrivals = [mark._replace(agent=cta.order.fork(cta.number)) for mark in at.marks()]
@@ -535,7 +535,7 @@ def arrive_when_over(run: WarpRun, address: int, lane: int, agents: int) -> None
     at = at_(run, bit)
     if is_far(run, mbarrier):
         peers.reach(run, peers.member_rank(run, address & OFFSET_MASK), bit, -1, told=False)
-    _enough(run, mbarrier, bit, 1)
+    _check_pending(run, mbarrier, bit, 1)
     (mark,) = at.marks()
     arrival = mark._replace(agent=cta.order.fork(cta.number))
     for other in cta.group.ctas:

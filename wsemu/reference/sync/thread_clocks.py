@@ -284,13 +284,13 @@ class ThreadOrder:
     def take(self, actor: Actor, lanes: int, given: Clocks) -> None:
         """Join released clocks into the clocks of some lanes."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
-        for lane in list_lanes(self._together(actor, lanes)):
+        for lane in list_lanes(self._sharing_lanes(actor, lanes)):
             group.clocks[first + lane].join(given)
 
     def take_time(self, actor: Actor, lanes: int, given: Clocks) -> None:
         """Order some lanes of a warp after a release, but only in time."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
-        for lane in list_lanes(self._together(actor, lanes)):
+        for lane in list_lanes(self._sharing_lanes(actor, lanes)):
             group.clocks[first + lane].came.join(given.came)
             group.clocks[first + lane].published_tensor |= given.published_tensor
 
@@ -306,20 +306,20 @@ class ThreadOrder:
     def complete_agents(self, actor: Actor, lane: int, agents: int) -> None:
         """Let a lane observe these epochs of agents."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
-        for other in list_lanes(self._together(actor, 1 << lane)):
+        for other in list_lanes(self._sharing_lanes(actor, 1 << lane)):
             clocks = group.clocks[first + other]
             clocks.complete(agents, clocks)
 
     def fence_proxy(self, actor: Actor, lanes: int, kind: str) -> None:
         """Make what each of some lanes of a warp has observed visible to the asynchronous proxy."""
-        for lane in list_lanes(self._together(actor, lanes)):
+        for lane in list_lanes(self._sharing_lanes(actor, lanes)):
             clocks = self.clocks(actor, lane)
             for which in PROXY_FENCES.get(kind, ()):
                 getattr(clocks, which).assign(clocks.all)
 
     def release_maps(self, actor: Actor, lanes: int, *, widely: bool) -> None:
         """Release what each of some lanes has observed to the tensormap proxy, of all CTAs or only of their own."""
-        for lane in list_lanes(self._together(actor, lanes)):
+        for lane in list_lanes(self._sharing_lanes(actor, lanes)):
             clocks = self.clocks(actor, lane)
             for goal in (actor[0], ALL_CTAS) if widely else (actor[0],):
                 clocks.release(goal, clocks.all)
@@ -349,21 +349,21 @@ class ThreadOrder:
         group.intervals[warp] += 1
         self.tick(actor)
 
-    def _together(self, actor: Actor, lanes: int) -> int:
+    def _sharing_lanes(self, actor: Actor, lanes: int) -> int:
         """Return some lanes together with the lanes that share their clocks."""
         lanes &= ALL_LANES
         return self._of(actor[0]).whole[self.number(actor)] if self._lockstep and lanes else lanes
 
     # -- named barriers and warps -------------------------------------------------------------------------------------
 
-    def _whole(self, event: Event) -> int:
+    def _all_lanes(self, event: Event) -> int:
         """Return all lanes of an event's warp, including exited ones."""
         actor = event.cta, event.warp
         return self._of(event.cta).whole[self.number(actor)]
 
     def _give(self, group: _Group, event: Event) -> _Generation:
         generation = group.open[event.cta, event.place]
-        self.give((event.cta, event.warp), event.lanes & self._whole(event), generation.given)
+        self.give((event.cta, event.warp), event.lanes & self._all_lanes(event), generation.given)
         generation.uncounted |= event.pc in self._uncounted
         return generation
 
@@ -372,7 +372,7 @@ class ThreadOrder:
         self.begin_interval((event.cta, event.warp))
 
     def _sync(self, group: _Group, event: Event) -> None:
-        self._give(group, event).syncs.append((event.warp, event.lanes & self._whole(event)))
+        self._give(group, event).syncs.append((event.warp, event.lanes & self._all_lanes(event)))
         if event.lanes != ALL_LANES:
             self.begin_interval((event.cta, event.warp))
 
@@ -388,12 +388,12 @@ class ThreadOrder:
     def _exit(self, group: _Group, event: Event) -> None:
         actor = event.cta, event.warp
         group.gone.add(self.number(actor))
-        self.give(actor, self._whole(event), group.exited[event.cta])
+        self.give(actor, self._all_lanes(event), group.exited[event.cta])
 
     def _warp(self, group: _Group, event: Event) -> None:
         actor = event.cta, event.warp
         met = Clocks(group.size)
-        members = event.place & self._whole(event)
+        members = event.place & self._all_lanes(event)
         self.give(actor, members, met)
         self.take(actor, members, met)
         self.begin_interval(actor)

@@ -140,7 +140,7 @@ def enter_load(function: KernelFunction, auxiliary: int = 0) -> None:
         source = array(call, ary, f"`{function.name}`")
         if auxiliary & NON_COHERENT:
             check_global(call, source, function)
-        indices = _one(call, function, source, index)
+        indices = _integer_indices(call, function, source, index)
         block, start = call.b.block, len(call.b.block.instructions)
         loaded: Value = arrays.load(call.b, source, indices)
         for instruction in block.instructions[start:]:
@@ -164,11 +164,11 @@ def enter_store(function: KernelFunction) -> None:
     @means(function)
     def store(call: Any, ary: Value, index: Value, value: Value) -> Value:
         target = array(call, ary, f"`{function.name}`")
-        arrays.store(call.b, target, _one(call, function, target, index), value)
+        arrays.store(call.b, target, _integer_indices(call, function, target, index), value)
         return NOTHING
 
 
-def _one(call: Any, function: KernelFunction, source: ArrayValue, index: Value) -> list[Value]:
+def _integer_indices(call: Any, function: KernelFunction, source: ArrayValue, index: Value) -> list[Value]:
     """Return the integer indices, one for each dimension of the array."""
     items = list(index.items) if isinstance(index, TupleValue) else [index]
     if len(items) != source.ndim:

@@ -37,7 +37,7 @@ def _mean(type_: NumberType) -> NumberType:
     return type_ if type_.kind in "fc" else float64
 
 
-def _wide(type_: NumberType) -> NumberType:
+def _mean_type(type_: NumberType) -> NumberType:
     """Return the type of a mean without nans, which is computed in double precision."""
     return complex128 if type_.kind == "c" else float64
 
@@ -68,7 +68,7 @@ REDUCTIONS = {
     "argmax": Reduction(written.PLACE, lambda _: int64, ">"),
     "nansum": Reduction(written.NAN_SUM, _total),
     "nanprod": Reduction(written.NAN_PRODUCT, _total),
-    "nanmean": Reduction(written.NAN_MEAN, _wide),
+    "nanmean": Reduction(written.NAN_MEAN, _mean_type),
     "nanvar": Reduction(written.NAN_VARIANCE, _spread),
     "nanstd": Reduction(written.NAN_DEVIATION, _spread),
     "nanmin": Reduction(written.NAN_EXTREME, _same, "<"),
