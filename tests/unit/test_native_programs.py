@@ -303,6 +303,8 @@ def test_what_runs_as_it_is(tmp_path):
     assert kind("app", b"\x7fELF....") == [str(tmp_path / "app"), "a"]
     assert kind("script", b"#!/bin/sh\n") == [str(tmp_path / "script"), "a"]
     assert kind("train.py", b"import torch\nimport triton\n") == [sys.executable, str(tmp_path / "train.py"), "a"]
+    assert kind("line.py", b"import sys, triton as t") == [sys.executable, str(tmp_path / "line.py"), "a"]
+    assert kind("own.py", b"import torch; import sys, wsemu\n") is None
     assert kind("numba.py", b"import cupy\nfrom numba import cuda\n") is None
     assert kind("plain.py", b"from wsemu import cuda\n") is None
     assert kind("kernel.ptx", b".version 8.0\n") is None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _ELF, _SCRIPT = b"\x7fELF", b"#!"
 _LARGEST = 4 << 20
 """maximum size in bytes of a Python file that is searched for imports"""
-_IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
+_IMPORT = re.compile(r"(?:^|;)[ \t]*(?:from[ \t]+([\w.]+)|import[ \t]+([^#;\n]+))", re.MULTILINE)
 _SPEAKS_OF_CUDA = re.compile(r"\bcuda\b|\bcpp_extension\b")
 DRIVER_CLIENTS = ("torch", "triton", "cupy", "cupyx", "cutlass", "cuda.core", "cuda.bindings", "pycuda")
 """packages that launch kernels through CUDA's driver"""
@@ -41,7 +41,7 @@ def uses_device(path: Path) -> bool:
     """Return whether a Python file is a program for the driver; a file that imports only torch must also mention
     CUDA."""
     text = _read(path, _LARGEST).decode(errors="replace")
-    packages = {name.partition(".")[0] for name in _IMPORT.findall(text)} & {*DRIVER_CLIENTS, "cuda"}
+    packages = {name.partition(".")[0] for name in _find_imports(text)} & {*DRIVER_CLIENTS, "cuda"}
     return is_client(path) and (packages != {"torch"} or _SPEAKS_OF_CUDA.search(text) is not None)
 
 
@@ -55,14 +55,22 @@ def _find(file: Path) -> Path | None:
 
 def is_client(path: Path) -> bool:
     """Return whether a Python file imports a package that launches through the driver, and none of wsemu's own."""
-    names = _IMPORT.findall(_read(path, _LARGEST).decode(errors="replace"))
+    text = _read(path, _LARGEST).decode(errors="replace")
+    names = _find_imports(text)
 
     def imports(packages: Sequence[str]) -> bool:
         return any(name == package or name.startswith(f"{package}.") for name in names for package in packages)
 
-    text = _read(path, _LARGEST).decode(errors="replace")
     own = imports(OWN_CLIENTS) or re.search(r"^[ \t]*from[ \t]+numba[ \t]+import\b.*\bcuda\b", text, re.MULTILINE)
     return imports(DRIVER_CLIENTS) and not own
+
+
+def _find_imports(text: str) -> list[str]:
+    """Return the names of the modules that a Python file imports: `import a, b as c` has two."""
+    names = []
+    for source, modules in _IMPORT.findall(text):
+        names += [source] if source else [words[0] for one in modules.split(",") if (words := one.split())]
+    return names
 
 
 def _read(path: Path, size: int) -> bytes:

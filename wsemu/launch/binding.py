@@ -144,6 +144,11 @@ class Packed:
         """Return `value` if it contains addresses or tensor maps."""
         return "value" if self.arrays or self.maps or self.blocks or self.has_pointers or self.replicas else "number"
 
+    @property
+    def is_plain(self) -> bool:
+        """Return whether its bytes are all that is passed."""
+        return not (self.arrays or self.maps or self.blocks or self.replicas or self.multicasts)
+
     def all_blocks(self) -> Iterator[tuple[Way, Block]]:
         """Yield these blocks, and the ones whose addresses are in them."""
         for _, path, block in self.blocks:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.launch import passed
 from wsemu.launch.arguments import captured_arrays, prepare_arguments, unwritten
+from wsemu.launch.binding_again import Binding
 from wsemu.launch.code import Code
 from wsemu.launch.examined import run_and_judge
 from wsemu.launch.hooks import (
@@ -272,16 +273,22 @@ def _examine(
     memory: DeviceMemory | None,
 ) -> Report:
     """Run a launch and return its report; the caller handles MemoryError."""
-    arguments = prepare_arguments(kernel, arguments)
-    if memory is not None and isinstance(kernel, Code):
-        arguments = kernel.with_pointers(arguments, memory)
+    binding = None
+    if memory is not None and isinstance(kernel, Code) and not uninitialized:
+        binding = Binding(kernel, configuration, arguments, chosen, memory)
+    if binding is not None and binding.arguments is not None:
+        arguments = binding.arguments
+    else:
+        arguments = prepare_arguments(kernel, arguments)
+        if memory is not None and isinstance(kernel, Code):
+            arguments = kernel.with_pointers(arguments, memory)
     fresh = unwritten(kernel, arguments)
     blank = (*uninitialized, *fresh)
     done: Examined | None = None
     try:
         way = _unlimited_depth_code(kernel, arguments, chosen)
         if way is None:
-            done = run_and_judge(kernel, configuration, arguments, chosen, workers, blank, more, memory)
+            done = run_and_judge(kernel, configuration, arguments, chosen, workers, blank, more, memory, binding)
     except UnsupportedError as error:
         way = _second_way(kernel, arguments, chosen, error)
         if way is None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence, Set
 
     from wsemu.launch.assignments import Assigned
+    from wsemu.launch.binding_again import Binding
     from wsemu.launch.explore.decided import Decided
     from wsemu.launch.explore.orders import Orders
     from wsemu.launch.failing_compares import Separate
@@ -66,11 +67,15 @@ def run_and_judge(
     uninitialized: tuple[str, ...],
     more: Callable[[Places], list[Finding]] | None = None,
     memory: DeviceMemory | None = None,
+    binding: Binding | None = None,
 ) -> Examined:
-    """Run a launch, with arguments as the kernel declares them, and judge it without reporting it."""
+    """Run a launch, with arguments as the kernel declares them, and judge it without reporting it.  `binding` is that
+    of equal launches in a device memory."""
     started = time.perf_counter() - compiling()
     bind = functools.partial(bind_launch, kernel, configuration, arguments, chosen, uninitialized, memory=memory)
-    bound, notes = bind()
+    bound, notes = (binding.bound_launch if binding is not None else None) or bind()
+    if binding is not None:
+        binding.keep(arguments, bound, notes)
     for start in starting:
         start(bound)
     if chosen.corners:

@@ -70,6 +70,18 @@ def adding_hook(hooks: Hooks[Any], hook: Callable[..., Any]) -> Iterator[None]:
         hooks.remove(hook)
 
 
+@contextlib.contextmanager
+def adding_hooks(*pairs: tuple[Hooks[Any], Callable[..., Any]]) -> Iterator[None]:
+    """Call one more hook of each of these kinds for the launches of all threads."""
+    for hooks, hook in pairs:
+        hooks.append(hook)
+    try:
+        yield
+    finally:
+        for hooks, hook in pairs:
+            hooks.remove(hook)
+
+
 observers: Hooks[Callable[[Report], None]] = Hooks("observers")
 """called with the report of every launch; if there is any observer, a failed launch does not raise"""
 undecided: Hooks[Callable[[Report], None]] = Hooks("undecided")

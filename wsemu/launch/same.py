@@ -1,7 +1,7 @@
-"""Reuse of a launch's judgment for the next launch that did the same.
+"""Reuse of a launch's judgment for a later launch that did the same.
 
-A kernel that is launched a thousand times usually does the same each time: the engine then returns the very outcome of
-the previous launch (`machine.run`), and its judgment holds, except for its duration.
+A kernel that is launched a thousand times usually does the same each time, in a few arrays by turns.  The engine then
+returns the very outcome of an earlier launch (`machine.run`).  Its judgment holds, except for its duration.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Settings
 
 _KEY = "said"
+MAX_KEPT = 8
+"""maximum number of reports that are kept for a program: for arrays that launches use by turns"""
 
 
 class _Said(NamedTuple):
@@ -36,23 +38,26 @@ class _Said(NamedTuple):
 
 def as_comparable(program: Program, outcome: Outcome) -> Outcome:
     """Return the outcome in a form that `repeated_report` can compare, such as that of CTAs spread over cores."""
-    known: _Said | None = program.derived.get(_KEY)
-    return known.outcome if known is not None and known.outcome == outcome else outcome
+    said: list[_Said] = program.derived.get(_KEY, [])
+    return said[0].outcome if said and said[0].outcome == outcome else outcome
 
 
 def repeated_report(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seconds: float) -> Report | None:
-    """Return the report of the previous launch, with the current duration, if this launch ended alike; None if it must
+    """Return the report of an earlier launch, with the current duration, if this launch ended alike; None if it must
     be judged."""
-    known: _Said | None = bound.program.derived.get(_KEY)
-    if known is None or known.outcome is not outcome or known != _remember(bound, outcome, notes, known.report):
-        return None
-    return known.report.again(seconds=seconds)
+    said: list[_Said] = bound.program.derived.get(_KEY, [])
+    for known in said:
+        if known.outcome is outcome and known == _remember(bound, outcome, notes, known.report):
+            return known.report.again(seconds=seconds)
+    return None
 
 
 def keep(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> None:
-    """Keep a report for the next launch if its contents depend only on the launch's outcome."""
+    """Keep a report for later launches if its contents depend only on the launch's outcome."""
     if report.verdict == "verified" and not outcome.findings and not bound.settings.every:
-        bound.program.derived[_KEY] = _remember(bound, outcome, notes, report.again())
+        said: list[_Said] = bound.program.derived.setdefault(_KEY, [])
+        said.insert(0, _remember(bound, outcome, notes, report.again()))
+        del said[MAX_KEPT:]
 
 
 def _remember(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> _Said:

@@ -145,6 +145,8 @@ class _Cache:
     layout: Layout | None = None
     hosts: list[tuple[int, int, int]] | None = field(default=None)
     """(host address of the first byte, host address after the last byte, window) for each window, sorted"""
+    bindings: dict[Any, Any] = field(default_factory=dict)
+    """the bindings that `wsemu.launch.binding_again` keeps"""
 
 
 class DeviceMemory:
@@ -300,6 +302,10 @@ class DeviceMemory:
             blank = frozenset(one.window for one in self if one.written is not None)
             self._cache.layout = Layout(segments, arrays, blank)
         return self._cache.layout
+
+    def bindings(self) -> dict[Any, Any]:
+        """Return the bindings of launches that use this `layout`: a dictionary that a change of the layout empties."""
+        return self._cache.bindings
 
     def replicate(self, contents: Sequence[Bytes]) -> DeviceMemory:
         """Return a copy at the same addresses, with these contents of the segments of `layout`."""

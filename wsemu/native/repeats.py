@@ -80,7 +80,7 @@ class Repeats:
 
     def find(self, key: Hashable) -> Outcome | None:
         """Return the outcome of an equal launch on equal memory, and change the memory as that launch did."""
-        known = self._known.get(key)
+        known = self._get(key)
         if known is None or known.outcome is None or known.before is None:
             return None
         if not self._is_as(known.before):
@@ -94,7 +94,7 @@ class Repeats:
 
     def begin(self, key: Hashable) -> None:
         """Prepare for a launch that is about to run."""
-        known = self._known.get(key)
+        known = self._get(key)
         self._before = None
         if known is None or known.misses >= MAX_MISSES or known.seconds < MIN_SECONDS:
             return
@@ -105,7 +105,7 @@ class Repeats:
     def end(self, key: Hashable, seconds: float, outcome: Outcome | None) -> None:
         """Record a launch that has run; `outcome` is None if it may not be repeated."""
         before, self._before = self._before, None
-        known = self._known.get(key)
+        known = self._get(key)
         if known is None:
             if seconds < MIN_SECONDS or outcome is None:
                 return
@@ -120,6 +120,9 @@ class Repeats:
         known.changed = {
             one.address: one.data.copy() for one in self._memory if not _are_equal(one.data, before[one.address][0])
         }
+
+    def _get(self, key: Hashable) -> _Known | None:
+        return self._known.get(key) if self._known else None  # the hash of a key takes a while
 
     def _make_room(self) -> None:
         kept = [known for known in self._known.values() if known.before is not None]

@@ -171,10 +171,11 @@ def _serve(listening: socket.socket, program: subprocess.Popen[bytes], kept: Pat
                 ready = selector.select(TICK)
                 for key, _ in ready:
                     _serve_one(selector, listening, key, kept, watch)
-                if program.poll() is None:
+                if ready or program.poll() is None:  # no system call for each message
+                    idle = 0.0
                     continue
-                idle = 0.0 if ready else idle + TICK
-                if not ready and (len(selector.get_map()) == 1 or idle >= LINGER):
+                idle += TICK
+                if len(selector.get_map()) == 1 or idle >= LINGER:
                     return
         finally:
             for key in [*selector.get_map().values()]:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from wsemu.launch.ptx.module import PtxKernel
     from wsemu.launch.result import Report
     from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.settings import Settings
     from wsemu.native.messages import LaunchMessage
 
 INVALID_VALUE, NO_BINARY, OUT_OF_RESOURCES, TOO_LARGE, INVALID_PTX, NOT_SUPPORTED = 1, 209, 701, 720, 218, 801
@@ -69,6 +70,21 @@ TRAP = 719
 MAX_KEPT_REPORTS, MAX_REPORT_TEXT = 20, 10_000
 """maximum number of reports of each verdict that are kept for a program that may query them, and maximum characters of
 a report"""
+
+
+MAX_READ = 256
+"""maximum number of launch messages that are kept with what they request"""
+
+
+class _Request(NamedTuple):
+    """A launch message, read and checked."""
+
+    message: LaunchMessage
+    pending: Pending
+    key: Hashable
+    """key that launches of one kernel with the same shape and arguments have"""
+    settings: Settings
+    """the settings with which it was checked"""
 
 
 class Pending(NamedTuple):
@@ -110,6 +126,8 @@ class Session:
         self._unverified: list[_Unverified] = []
         """reports that the program has not queried yet"""
         self._kept = kept
+        self._requests: dict[bytes, _Request] = {}
+        """launches by the bytes of their messages, for modules that are still loaded"""
         self._bytes: np.ndarray[Any, np.dtype[np.uint8]] = np.empty(0, np.uint8)
         self._arch = arch_of(settings.current().arch)
         self._answers: dict[int, Callable[[bytes], bytes]] = {
@@ -143,6 +161,7 @@ class Session:
         self._answers.clear()
         self._notes.clear()
         self.modules.clear()
+        self._requests.clear()
         self._bytes = np.empty(0, np.uint8)
         self.memory = DeviceMemory()
         self._order = HostOrder(self.memory)
@@ -195,6 +214,7 @@ class Session:
             self.watch.note_refusal("module", error)
             return _reply(INVALID_PTX if isinstance(error, KernelError) else NO_BINARY)
         self.modules[number] = module
+        self._requests.clear()
         return _reply(0, module.describe())
 
     def _bind(self, data: bytes) -> bytes:
@@ -204,6 +224,7 @@ class Session:
 
     def _unload(self, data: bytes) -> None:
         self.modules.pop(struct.unpack("<I", data)[0], None)
+        self._requests.clear()
 
     def _inspect(self, data: bytes) -> bytes:
         number, kernel = struct.unpack("<II", data)
@@ -247,14 +268,11 @@ class Session:
     # -- launches ----------------------------------------------------------------------------------------------------
     def _launch(self, data: bytes) -> bytes:
         message = read_launch(data)
-        module = self.modules[message.module]
-        kernel = module.kernels[message.kernel]
+        kernel = self.modules[message.module].kernels[message.kernel]
         try:
-            cluster = message.cluster if message.cluster[0] else None
-            configuration = configure(message.grid, message.block, 0, message.shared, cluster)
-            parameters = module.parameters(message.kernel, message.parameters)
-            self.watch.note_launch(Pending(kernel, configuration, parameters, self.memory, module))
-            ran = self._repeat(kernel, message) or self._run(kernel, configuration, parameters, message)
+            request = self._read(data, message)
+            self.watch.note_launch(request.pending)
+            ran = self._repeat(request) or self._run(request)
         except UnsupportedError as error:
             self.watch.note_refusal(kernel.__name__, error)
             return _reply(NOT_SUPPORTED)
@@ -264,16 +282,32 @@ class Session:
         if ran.finished:
             self._order.note_launch(message.stream, *ran.finished[-1])
         self.watch.note_action(Action(ActionKind.LAUNCH, message.stream))
-        self._unverified += [self._keep_report(report) for report in ran.reports if report.verdict != "verified"]
-        self._unverified = _latest_reports(self._unverified)
+        unverified = [self._keep_report(report) for report in ran.reports if report.verdict != "verified"]
+        if unverified:
+            self._unverified = _latest_reports([*self._unverified, *unverified])
         if ran.missing:
             return _reply(NOT_SUPPORTED)
         output = _pack_output(ran.printed, ran.asserted) if ran.printed or ran.asserted else b""
         return _reply(ran.status, output)
 
-    def _run(
-        self, kernel: PtxKernel, configuration: LaunchConfiguration, parameters: Sequence[bytes], message: LaunchMessage
-    ) -> _Ran:
+    def _read(self, data: bytes, message: LaunchMessage) -> _Request:
+        """Return a launch that a message requests; raise an error for an invalid shape."""
+        now = settings.current()
+        known = self._requests.get(data)
+        if known is not None and known.settings is now:
+            return known
+        module = self.modules[message.module]
+        cluster = message.cluster if message.cluster[0] else None
+        configuration = configure(message.grid, message.block, 0, message.shared, cluster)
+        parameters = module.parameters(message.kernel, message.parameters)
+        pending = Pending(module.kernels[message.kernel], configuration, parameters, self.memory, module)
+        if len(self._requests) >= MAX_READ:
+            self._requests.clear()
+        request = _Request(message, pending, (module, message._replace(stream=0), now), now)
+        self._requests[data] = request
+        return request
+
+    def _run(self, request: _Request) -> _Ran:
         """Run a launch and check it."""
         ran = _Ran([], [], [], [], [], [])
 
@@ -284,29 +318,29 @@ class Session:
             ran.missing.append(error)
             return False
 
-        key = self._launch_key(message)
-        self._repeats.begin(key)
+        pending = request.pending
+        self._repeats.begin(request.key)
         started = time.perf_counter()
-        with (
-            hooks.adding_hook(hooks.observers, ran.reports.append),
-            hooks.adding_hook(hooks.printing, ran.printed.append),
-            hooks.adding_hook(hooks.asserting, ran.asserted.append),
-            hooks.adding_hook(hooks.refused, refuse),
-            hooks.adding_hook(hooks.traceable, look),
-            hooks.adding_hook(hooks.finished, lambda *launch: ran.finished.append(launch)),
+        with hooks.adding_hooks(
+            (hooks.observers, ran.reports.append),
+            (hooks.printing, ran.printed.append),
+            (hooks.asserting, ran.asserted.append),
+            (hooks.refused, refuse),
+            (hooks.traceable, look),
+            (hooks.finished, lambda *launch: ran.finished.append(launch)),
         ):
-            launch(kernel, configuration, [*map(Packed, parameters)], self.memory)
-        self._repeats.end(key, time.perf_counter() - started, ran.outcome())
+            launch(pending.kernel, pending.configuration, [*map(Packed, pending.parameters)], self.memory)
+        self._repeats.end(request.key, time.perf_counter() - started, ran.outcome())
         return ran
 
-    def _repeat(self, kernel: PtxKernel, message: LaunchMessage) -> _Ran | None:
+    def _repeat(self, request: _Request) -> _Ran | None:
         """Return the result of an earlier launch that is equal and had the same memory; None if there is none."""
         started = time.perf_counter()
-        found = self._repeats.find(self._launch_key(message))
+        found = self._repeats.find(request.key)
         if found is None:
             return None
         ran = _Ran([], [], [], [], [], [])
-        if all(admits(kernel.__name__) for admits in hooks.admitting):
+        if all(admits(request.pending.kernel.__name__) for admits in hooks.admitting):
             ran.finished.append((found.bound, found.places, found.tracer))
             report = found.report.model_copy(update={"seconds": time.perf_counter() - started})
             ran.reports.append(report)
@@ -315,10 +349,6 @@ class Session:
             for observer in hooks.observers:
                 observer(report)
         return ran
-
-    def _launch_key(self, message: LaunchMessage) -> Hashable:
-        """Return a key that launches of one kernel with the same shape and arguments have."""
-        return self.modules[message.module], message._replace(stream=0), settings.current()
 
     def _take_reports(self, _: bytes) -> bytes:
         """Return the verdicts and texts of the launches since the last call that were not verified."""

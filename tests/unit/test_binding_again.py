@@ -1,0 +1,105 @@
+"""Equal launches in a device memory share their binding and their judgment as long as the allocations stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import DeviceMemory
+from wsemu.launch import examined, verdict
+from wsemu.launch.binding import Packed
+
+ADD = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry add(.param .u64 x) {
+    .reg .b64 %a<4>; .reg .b32 %r<4>;
+    ld.param.u64 %a1, [x];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %a2, %r1, 4;
+    add.u64 %a3, %a1, %a2;
+    ld.global.u32 %r2, [%a3];
+    add.u32 %r3, %r2, 1;
+    st.global.u32 [%a3], %r3;
+    ret;
+}
+"""
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Any:
+    (tmp_path / "add.ptx").write_text(ADD)
+    return wsemu.load_ptx(tmp_path / "add.ptx")["add"]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """The numbers of launches that were bound, and judged."""
+    counts = {"bound": 0, "judged": 0}
+
+    def count(module: Any, name: str, what: str) -> None:
+        function = getattr(module, name)
+
+        def counting(*args: Any, **options: Any) -> Any:
+            counts[what] += 1
+            return function(*args, **options)
+
+        monkeypatch.setattr(module, name, counting)
+
+    count(examined, "bind_launch", "bound")
+    count(verdict, "judge", "judged")
+    return counts
+
+
+def numbers(memory: DeviceMemory) -> int:
+    """Return the address of 32 numbers."""
+    address = memory.allocate(128)
+    memory.write(address, np.zeros(32, "i4"))
+    return address
+
+
+def launch(kernel: Any, address: int, memory: DeviceMemory, block: int = 32) -> wsemu.Report:
+    return wsemu.check(kernel, 1, block, (Packed(address.to_bytes(8, "little")),), memory=memory)
+
+
+def test_launches_in_several_arrays_by_turns_are_bound_and_judged_once_each(kernel: Any, calls: dict[str, int]) -> None:
+    memory = DeviceMemory()
+    arrays = [numbers(memory) for _ in range(3)]
+    reports = [launch(kernel, arrays[n % 3], memory) for n in range(12)]
+    assert {report.verdict for report in reports} == {"verified"}
+    assert calls == {"bound": 3, "judged": 3}
+    assert all((memory.read(address, "i4", 32) == 4).all() for address in arrays)
+
+
+def test_another_shape_is_bound_anew(kernel: Any, calls: dict[str, int]) -> None:
+    memory = DeviceMemory()
+    address = numbers(memory)
+    assert launch(kernel, address, memory).verdict == "verified"
+    assert {finding.code for finding in launch(kernel, address, memory, 64).errors} == {"out-of-bounds"}
+    assert launch(kernel, address, memory).verdict == "verified"
+    assert calls["bound"] == 2
+
+
+def test_a_launch_after_a_free_is_not_bound_as_before(kernel: Any) -> None:
+    memory = DeviceMemory()
+    address = numbers(memory)
+    assert launch(kernel, address, memory).verdict == "verified"
+    memory.free(address)
+    assert {finding.code for finding in launch(kernel, address, memory).errors} == {"out-of-bounds"}
+    memory.place(address, np.zeros(32, "i4"))
+    assert launch(kernel, address, memory).verdict == "verified"
+    assert (memory.read(address, "i4", 32) == 1).all()
+
+
+def test_bytes_that_a_launch_writes_are_written_for_an_equal_one(kernel: Any) -> None:
+    memory = DeviceMemory()
+    address = memory.allocate(256)
+    memory.mark_written(address, 64)
+    first, second = (launch(kernel, address, memory) for _ in range(2))
+    assert "uninitialized-read" in [finding.code for finding in first.findings]
+    assert "uninitialized-read" not in [finding.code for finding in second.findings]
