@@ -61,8 +61,8 @@ DETAIL = {
     "tcgen05-issued-by-many": Detail({}),
     "tcgen05-descriptor": Detail({
         "what": "1: the version, 2: the swizzle, 3: reserved bits, 4: the shape, 5: the types, 6: the sparse bit, 7: "
-        "the layout, 8: the lane of an operand",
-        "value": "the descriptor", "kind": "an index of `KINDS`, or 7 of a copy",
+        "the layout, 8: the lane of an operand, 9: metadata of a sparse operand",
+        "value": "the descriptor, or 4 bits of metadata", "kind": "an index of `KINDS`, or 7 of a copy",
     }),
     "collector-without-fill": Detail({
         "what": "0: its warp has not filled the buffer, 1: with another operand, 2: it was overwritten since",
@@ -339,6 +339,10 @@ _WRONG = {
     6: ("the bit for sparse operands contradicts the instruction", "set it only with `.sp`"),
     7: ("operands of this type cannot lie so", "use the swizzle and direction that PTX has for the type"),
     8: ("an operand in tensor memory does not begin at such a lane", "use lane 0; for D and A of 64 rows also lane 16"),
+    9: (
+        "metadata of its sparse operand are invalid",
+        "name two elements of each chunk; for tf32 use 0b0100 or 0b1110",
+    ),
 }
 
 
@@ -346,9 +350,11 @@ def _explain_descriptor(raw: RawFinding, places: Places) -> Finding:
     what, remedy = _WRONG[raw.detail["what"]]
     kind = raw.detail["kind"]
     of = f"kind::{KINDS[kind]}" if kind < len(KINDS) else "a copy"
+    value = f"{raw.detail['value'] & (1 << 64) - 1:#x}"
+    note = f"the metadata of a chunk are {value}" if raw.detail["what"] == 9 else f"the descriptor is {value}"
     return words.finding(
         raw, places, f"a descriptor that its operation does not allow: {what}",
-        f"by {words.who(raw, places)}", [f"the descriptor is {raw.detail['value'] & (1 << 64) - 1:#x}, of {of}"],
+        f"by {words.who(raw, places)}", [f"{note}, of {of}"],
         remedy,
     )  # fmt: skip
 

@@ -220,8 +220,10 @@ a load of rows that no instruction wrote
     fail/tmem-uninitialized
 `mul.rn.f32x2` and `add.rn.f32x2`
     test_ptx_pairs.py::test_a_product_and_a_sum_of_two_numbers_are_contracted
-layout of a sparse product
-    test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
+sparse products with fewer than 128 rows
+    test_tensor_sparse.py::test_other_columns_of_metadata_are_not_decided
+sums of sparse products
+    test_tensor_sparse.py::test_stored_elements_multiply_the_elements_that_metadata_select
 a load without `tcgen05.wait::ld`, if its
     test_tensor_memory.py::test_a_load_ends_by_a_wait_or_by_the_use_of_all_its_registers
 a launch in which the reference engine would follow

@@ -297,6 +297,8 @@ PRODUCT = record(
     id_b=1,
     fine=1,  # 1: scale factors are ue4m3; otherwise ue8m0
     pair=1,  # 1: a pair of CTAs multiplies
+    sparse=1,  # 1: `a` has half of its elements
+    metadata=1,  # first column of the metadata of a sparse `a`
     wrong=1,  # number, from 1, of the error in its descriptors
     value=1,
 )

@@ -56,6 +56,10 @@ DOWN_SHIFT, DOWN_BITS = 11, 31
 COLLECT_SHIFT, COLLECT_BITS = 16, 7
 COLLECTS = ("", "discard", "lastuse", "fill", "use")
 BUFFER_SHIFT, BUFFER_BITS = 19, 7
+METADATA_COLUMNS = 2
+"""number of columns with the metadata of a sparse product (for f16 and tf32, of two)"""
+METADATA, METADATA_OF_PAIRS = (0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b0110, 0b1110), (0b0100, 0b1110)
+"""valid metadata of a chunk: two indices of four; for tf32, one of two"""
 NO_FILL, OTHER_OPERAND, OVERWRITTEN = range(3)
 """values of `what` for the use of a collector buffer that does not contain its operand"""
 ROWS_BEFORE_MASKS = 4
@@ -70,7 +74,8 @@ def move_registers(auxiliary: int) -> int:
 def product_registers(auxiliary: int) -> int:
     """Return the number of registers per lane of an mma, from the address of D on."""
     masks = (8 if auxiliary & PAIR else 4) * bool(auxiliary & MASKED) + 2 * bool(auxiliary & ZEROED)
-    return ROWS_BEFORE_MASKS + masks if masks or auxiliary & KIND_BITS >= SCALED else 1
+    more = masks or auxiliary & SPARSE or auxiliary & KIND_BITS >= SCALED
+    return ROWS_BEFORE_MASKS + masks if more else 1
 
 
 def move_columns(auxiliary: int) -> int:

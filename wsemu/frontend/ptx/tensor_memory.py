@@ -1,7 +1,7 @@
 """tcgen05: tensor memory, and matrix operations on it (PTX ISA 9.7.16).
 
-Not modeled: `shift`, `ashift`, `alloc.exclusive`, reductions of `ld`, sparse operands, scale-input-d, zero-column
-masks, and all instructions of sm_107.
+Not modeled: `shift`, `ashift`, `alloc.exclusive`, reductions of `ld`, scale-input-d, zero-column masks, and all
+instructions of sm_107.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from wsemu.model.tensor_memory import (
     REPEAT_SHIFT,
     SCALED,
     SHAPES,
+    SPARSE,
     TENSOR_A,
     VECTOR_SHIFT,
     WEIGHTS,
@@ -205,9 +206,11 @@ def _collector_auxiliary(flag: str, buffers: tuple[str, ...]) -> int:
 
 
 def _multiply(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
-    """Lower mma{.ws}.cta_group::1.kind::f16{.block_scale{.block32}}{.collector::a::use} [d], a, b, i, ..., p."""
+    """Lower mma{.ws}{.sp}.cta_group::1.kind::f16{.block_scale{.block32}}{.collector::a::use} [d], a, b, {[m],} i, ...,
+    p."""
     weights = flags[:1] == ("ws",)
-    group, kind, *rest = flags[weights:]
+    sparse = flags[weights : weights + 1] == ("sp",)
+    group, kind, *rest = flags[weights + sparse :]
     number = KINDS.index(kind.removeprefix("kind::"))
     scaled, vector, *collected = pick_flags(
         tuple(rest), frozenset({"block_scale"}), frozenset({*_VECTORS, "block32"}),
@@ -217,11 +220,12 @@ def _multiply(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
         raise UnhandledForm
     if weights and _GROUPS[group]:
         raise UnhandledForm
-    auxiliary = _GROUPS[group] | number | WEIGHTS * weights
+    auxiliary = _GROUPS[group] | number | WEIGHTS * weights | SPARSE * sparse
     auxiliary |= _collector_auxiliary(collected[0], ("b0", "b1", "b2", "b3") if weights else ("a",))
     if scaled:
         auxiliary |= _factor_count(KINDS[number], vector) << VECTOR_SHIFT
-    d, a, b, i, *more = operands
+    d, a, b, *metadata = operands[: 3 + sparse]
+    i, *more = operands[3 + sparse :]
     auxiliary |= TENSOR_A * isinstance(a, Address)
     factors, more = (more[:2], more[2:]) if scaled else ([], more)
     masks: list[Register] = []
@@ -232,7 +236,7 @@ def _multiply(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
     uses, *last = more
     if last:  # scale-input-d, or a zero-column mask
         raise UnhandledForm
-    _emit_multiply(e, auxiliary, (d, a, b, i, uses), factors, masks)
+    _emit_multiply(e, auxiliary, (d, a, b, i, uses), factors, metadata, masks)
 
 
 def _emit_multiply(
@@ -240,6 +244,7 @@ def _emit_multiply(
     auxiliary: int,
     operands: tuple[Operand, Operand, Operand, Operand, Operand],
     factors: list[Operand],
+    metadata: list[Operand],
     masks: list[Register],
 ) -> None:
     d, a, b, i, uses = operands
@@ -247,7 +252,8 @@ def _emit_multiply(
     used = e.constant("p", bool(uses.value)) if isinstance(uses, Number) else e.read(uses, "p")
     nothing = e.constant("b32", 0)
     scales = [_place(e, factor) for factor in factors] or [nothing, nothing]
-    rows = (_place(e, d), *scales, nothing, *masks) if factors or masks else (_place(e, d),)
+    selected = _place(e, metadata[0]) if metadata else nothing
+    rows = (_place(e, d), *scales, selected, *masks) if factors or metadata or masks else (_place(e, d),)
     e.effect("tcgen05.mma", (of_a, e.read(b, "b64"), e.read(i, "b32"), used, *rows), auxiliary=auxiliary)
 
 

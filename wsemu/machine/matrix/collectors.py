@@ -40,7 +40,7 @@ def sum_operand(m, p, of_b, first):
     rows = p.n >> p.pair if of_b else p.rows
     for member in range(first, first + 1 + p.pair):
         for row in range(rows):
-            for part in range(8):
+            for part in range(8 << (of_b and p.sparse)):
                 r, t = part >> 2, part & 3
                 if of_b:
                     word = shared_word(m, member, p.b, p.turned_b, p.size_b, p.narrow_b, row, r, t)
@@ -86,6 +86,7 @@ def collect(m, p, w, pc, lane, aux, first):
         if of_b
         else p.rows << 16 | p.in_columns << 9 | p.turned_a << 8 | p.size_a
     )
+    shape |= p.sparse << 32
     total = sum_operand(m, p, of_b, first)
     if how != FILL:
         judge_use(m, p, cta, buffer, w, pc, lane, operand, shape, total)

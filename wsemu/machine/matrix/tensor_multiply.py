@@ -35,7 +35,14 @@ from wsemu.machine.matrix.tensor_operands import (
 )
 from wsemu.machine.matrix.tensor_rights import owns_columns
 from wsemu.machine.matrix.tensor_scales import add_scaled, scale_operands
-from wsemu.machine.matrix.tensor_shapes import COLUMNS_WRITTEN, FLAGS, OF_INTEGERS, ROWS_WRITTEN, UNPACKED
+from wsemu.machine.matrix.tensor_shapes import COLUMNS_WRITTEN, FLAGS, OF_INTEGERS, OF_SPARSE, ROWS_WRITTEN, UNPACKED
+from wsemu.machine.matrix.tensor_sparse import (
+    gather_sparse_a,
+    is_unmodelled,
+    judge_metadata,
+    mark_absent,
+    metadata_columns,
+)
 from wsemu.machine.matrix.tiles import SMALL, add_integers
 from wsemu.machine.memory.cell_bits import BULK
 from wsemu.machine.records import product_at, record_finding, shape_at
@@ -49,6 +56,7 @@ from wsemu.model.isa import LANES, ROW
 from wsemu.model.tensor_memory import (
     KIND_BITS,
     MASKED,
+    METADATA_COLUMNS,
     PAIR,
     ROWS_BEFORE_MASKS,
     SCALED,
@@ -133,7 +141,7 @@ def take_layout(p, m_rows, weights):
     n = p.n
     if weights:
         p.layout = QUARTERS if m_rows == 32 else HALVES if m_rows == 64 else STRAIGHT
-        return m_rows in (32, 64, 128) and n in (64, 128, 256)
+        return m_rows in (32, 64, 128) and (n in (64, 128) or (n == 256 and p.sparse == 0))
     if p.pair:
         p.layout = HALVES if m_rows == 128 else STRAIGHT
         step_n = 32 if p.kind == INTEGERS else 16
@@ -147,11 +155,12 @@ def take_layout(p, m_rows, weights):
 
 
 @compiled
-def reserved_bits(kind, weights, vector):
+def reserved_bits(kind, sparse, weights, vector):
     """Return the bits of an instruction descriptor that must be 0, among them low bits of the first bytes of
-    factors."""
+    factors, and the selector of metadata that use both columns."""
     if kind < SCALED:
-        return 0x20800040 | (0 if kind == INTEGERS else 8) | (0 if weights else 0xC0000000)
+        selector = 3 if sparse and kind > TF32 else 0
+        return 0x20800040 | selector | (0 if kind == INTEGERS else 8) | (0 if weights else 0xC0000000)
     if kind == SCALED:
         return 0x8700004B
     return 0x0701904B | ((1 << vector) - 1) << 29 | ((1 << vector) - 1) << 4
@@ -193,6 +202,7 @@ def decode_product(m, p, registers, i, lane):
     p.lane = at >> 16
     p.column = at & 0xFFFF
     p.in_columns = (i.aux & TENSOR_A) != 0
+    p.sparse = (i.aux & SPARSE) != 0
     p.a = load_i64(registers + i.a + 8 * lane)
     p.b = load_i64(registers + i.b + 8 * lane)
     p.turned_a = 0 if p.in_columns else (d >> 15) & 1
@@ -202,19 +212,22 @@ def decode_product(m, p, registers, i, lane):
     p.wrong = 0
     p.value = d
     good_types = take_types(p, d)
+    if p.sparse:
+        p.shape += OF_SPARSE
+        p.metadata = load_u32(registers + i.d + 3 * ROW + 4 * lane)
     p.flip_a = sign_bits(p.size_a) if (d >> 13) & 1 else 0
     p.flip_b = sign_bits(p.size_b) if (d >> 14) & 1 else 0
     m_rows = ((d >> 24) & 31) << 4
     good_shape = take_layout(p, m_rows, weights)
     if (d >> 2) & 1 != ((i.aux & SPARSE) != 0):
         p.wrong = SPARSITY
-    elif d & reserved_bits(p.kind, weights, (i.aux >> VECTOR_SHIFT) & VECTOR_BITS):
+    elif d & reserved_bits(p.kind, p.sparse, weights, (i.aux >> VECTOR_SHIFT) & VECTOR_BITS):
         p.wrong = RESERVED
     elif not good_types:
         p.wrong = TYPES
     elif not good_shape:
         p.wrong = SHAPE
-    elif is_misplaced(p):
+    elif is_misplaced(p) or (p.sparse and p.metadata >> 16):
         p.wrong = PLACE
     else:
         if not p.in_columns:
@@ -267,7 +280,8 @@ def leaves_memory(m, p, w, pc, lane, first, report):
         of_a = 0 if p.in_columns else p.rows
         if is_outside(m, w, pc, lane, first + q, p.a, p.turned_a, p.size_a, 2, of_a, report):
             return True
-        if is_outside(m, w, pc, lane, first + q, p.b, p.turned_b, p.size_b, 2, columns_per_cta(p), report):
+        wide = 2 << p.sparse
+        if is_outside(m, w, pc, lane, first + q, p.b, p.turned_b, p.size_b, wide, columns_per_cta(p), report):
             return True
     return False
 
@@ -278,6 +292,8 @@ def has_columns(m, p, w, pc, lane, member, group, report):
     good = owns_columns(m, w, pc, lane, member, p.column, column_count(p), report)
     if good and p.in_columns:
         good = owns_columns(m, w, pc, lane, member, p.a & 0xFFFF, 8, report)
+    if good and p.sparse:
+        good = owns_columns(m, w, pc, lane, member, p.metadata, METADATA_COLUMNS, report)
     if good and p.kind >= SCALED:
         good = owns_columns(m, w, pc, lane, member, p.scale_a, 4, report)
         if good:
@@ -291,9 +307,15 @@ def multiply(m, w, pc, registers, i, lane):
     p = product_at(m.product, 0)
     decode_product(m, p, registers, i, lane)
     first = m.member & ~1 if p.pair else m.member
-    if p.kind > SCALED and (load_u32(registers + i.c + 4 * lane) >> 31) & 1:  # K = 96, which is not modelled
+    d = load_u32(registers + i.c + 4 * lane)
+    if p.kind > SCALED and (d >> 31) & 1:  # K = 96, which is not modelled
         report_failure(m, w, pc)
         return TRAP
+    if p.wrong == 0 and is_unmodelled(p, d):
+        report_failure(m, w, pc)
+        return TRAP
+    if p.sparse and p.kind <= TF32:
+        p.metadata += d & 1
     if p.wrong:
         m.serial += 1
         record_finding(
@@ -324,15 +346,21 @@ def multiply(m, w, pc, registers, i, lane):
         inherit_known(m, w, lane)
         base = access_cell(number, BULK + w, lane, pc)
         enter_group(m, w, lane, KIND, number)
-    log(m, COPIED, w, pc, shared_place(m, first, (p.b & 0x3FFF) << 4), -1, 1 << lane, 32 * (p.rows + p.n))
+    total = 32 * (p.rows + (p.n << p.sparse))
+    log(m, COPIED, w, pc, shared_place(m, first, (p.b & 0x3FFF) << 4), -1, 1 << lane, total)
     if p.pair:
         reach(m, w, pc, m.member ^ 1, 1 << lane, number, True)
     for q in range(1 + p.pair):
         touch_columns(m, p, w, pc, lane, number, first + q)
     collect(m, p, w, pc, lane, i.aux, first)
     read_columns_of_b(m, p, w, pc, lane, number, base, first)
+    reported = 0
     for q in range(1 + p.pair):
-        multiply_rows(m, p, w, pc, lane, number, base, first, first + q)
+        read_rows_of_a(m, p, w, pc, lane, number, base, first + q)
+        if p.sparse:
+            rows = m.columns_scratch + ROWS_WRITTEN
+            reported = judge_metadata(m, p, w, pc, lane, first + q, rows, reported)
+        multiply_rows(m, p, first, first + q)
     return DONE
 
 
@@ -343,6 +371,9 @@ def touch_columns(m, p, w, pc, lane, number, member):
     if p.in_columns:
         a = p.a & 0xFFFF
         touch(m, w, bit, pc, number, member, READS_OPERAND, group, 0, bands, a, a + 8)
+    if p.sparse:
+        high = p.metadata + metadata_columns(p)
+        touch(m, w, bit, pc, number, member, READS_OPERAND, group, 0, 0xFF, p.metadata, high)
     if p.kind >= SCALED:
         touch(m, w, bit, pc, number, member, READS_OPERAND, group, 0, 0xFF, p.scale_a, p.scale_a + 4)
         high = p.scale_b + factor_columns(p)
@@ -354,21 +385,21 @@ def touch_columns(m, p, w, pc, lane, number, member):
 @compiled
 def read_columns_of_b(m, p, w, pc, lane, number, base, first):
     """Record the reads of b, and load the registers of all its columns."""
-    part = columns_per_cta(p)
+    part, registers = columns_per_cta(p), 2 << p.sparse
     for q in range(1 + p.pair):
         written = m.columns_scratch + COLUMNS_WRITTEN + q * part
         read_operand(
-            m, w, pc, lane, number, base, first + q, p.b, p.turned_b, p.size_b, 2, p.narrow_b, part, written
+            m, w, pc, lane, number, base, first + q, p.b, p.turned_b, p.size_b, registers, p.narrow_b, part, written
         )  # fmt: skip
     for block in range(p.n >> 3):
-        for r in range(2):
+        for r in range(registers):
             for t in range(LANES):
                 column = 8 * block + (t >> 2)
                 member = first + column // part
                 word = shared_word(
                     m, member, p.b, p.turned_b, p.size_b, p.narrow_b, column % part, r, t & 3
                 )  # fmt: skip
-                store_u32(m.columns_scratch + ROW * (2 * block + r) + 4 * t, word ^ p.flip_b)
+                store_u32(m.columns_scratch + ROW * (registers * block + r) + 4 * t, word ^ p.flip_b)
 
 
 @compiled
@@ -385,14 +416,19 @@ def gather_a(m, p, member, row, column):
 
 
 @compiled
-def multiply_rows(m, p, w, pc, lane, number, base, first, member):
-    """Compute the rows of a product in one CTA."""
+def read_rows_of_a(m, p, w, pc, lane, number, base, member):
+    """Record the reads of `a` in one CTA, and which of its rows are initialized."""
     rows = m.columns_scratch + ROWS_WRITTEN
     if p.in_columns:
         for row in range(p.rows):
             store_u8(rows + row, is_row_written(m, p, member, row))
     else:
         read_operand(m, w, pc, lane, number, base, member, p.a, p.turned_a, p.size_a, 2, p.narrow_a, p.rows, rows)
+
+
+@compiled
+def multiply_rows(m, p, first, member):
+    """Compute the rows of a product in one CTA."""
     if p.kind > SCALED:
         add_scaled(m, p, member)
         return
@@ -403,8 +439,13 @@ def multiply_rows(m, p, w, pc, lane, number, base, first, member):
         special = 0
         for block in range(p.n >> 3):
             if block == 0 or (p.in_columns and p.layout >= HALVES):
-                gather_a(m, p, member, row, 8 * block)
+                if p.sparse:
+                    gather_sparse_a(m, p, member, row, 8 * block)
+                else:
+                    gather_a(m, p, member, row, 8 * block)
                 special = take_a(m, s, m.matrix + RAW, 0)
+                if p.sparse:
+                    mark_absent(m, p, member, row)
                 if p.kind == SCALED:
                     special |= SMALL
                     special |= scale_operands(m, p, member, row, 0, m.matrix + A_EXPONENT, m.matrix + A_CLASS)
@@ -424,7 +465,7 @@ def unpack_columns(m, p, s, member):
     """Unpack all columns of b, once for all rows."""
     for block in range(p.n >> 3):
         to = unpacked_block(m, block)
-        special = take_columns(to, s, m.columns_scratch + 2 * ROW * block, 0)
+        special = take_columns(to, s, m.columns_scratch + (2 << p.sparse) * ROW * block, 0)
         if p.kind == SCALED:
             special |= scale_operands(m, p, member, 8 * block, 1, to + B_EXPONENT, to + B_CLASS)
         store_u8(m.columns_scratch + FLAGS + block, special)

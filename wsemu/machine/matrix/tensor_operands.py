@@ -80,7 +80,7 @@ def element_offset(descriptor, turned, size, row, k):
 def piece_offset(descriptor, turned, size, wide, q):
     """Return the offset of the q-th 16 bytes of an operand, counted row by row."""
     if turned:
-        steps = 32 // size
+        steps = PIECE * wide // size
         return element_offset(descriptor, turned, size, q // steps * (16 // size), q % steps)
     return element_offset(descriptor, turned, size, q // wide, PIECE * (q % wide))
 
@@ -128,7 +128,7 @@ def read_operand(m, w, pc, lane, number, base, member, descriptor, turned, size,
     """Judge and record the reads of an operand; set a byte of `written` to 0 for each row with uninitialized bytes."""
     used = 2 * narrow if narrow else PIECE
     each = 1 if turned == 0 else 16 // size
-    steps = wide if turned == 0 else 32 // size
+    steps = wide if turned == 0 else PIECE * wide // size
     for row in range(rows):
         store_u8(written + row, 1)
     for q in range(wide * rows):

@@ -17,10 +17,14 @@ from wsemu.machine.matrix.tensor_operands import (
     word_index,
 )
 from wsemu.machine.matrix.tensor_shapes import COLUMNS_WRITTEN, FACTORS, ROWS_WRITTEN
+from wsemu.machine.matrix.tensor_sparse import choose_elements
 from wsemu.machine.matrix.tiles import NAN
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, store_i64, store_u8, store_u32
 from wsemu.model.isa import LANES
 
+CHOSEN, KEPT, BEFORE, TERMS = (FACTORS + offset for offset in (1536, 2048, 2560, 2624))
+"""offsets, after 64 elements of a and 128 of b: the k of the elements of a sparse row, the elements of b with these k,
+a sum, and terms"""
 QUIET = 0x7FFFFFFF
 FRACTION, FLOOR = 35, -139
 
@@ -66,7 +70,7 @@ def scale_operands(m, p, member, first, of_b, exponents, classes):
         if not has_factors(m, p, member, row, of_b):
             store_u8(written + row, 0)
         bits = factor(m, p, member, row, of_b, 0)
-        for k in range(32):
+        for k in range(32 << p.sparse):
             group, x, t = k >> 4, (k >> 2) & 3, k & 3
             if of_b:
                 slot = i >> 1 if i & 1 == 0 else 4 + (i >> 1)
@@ -123,9 +127,9 @@ def packed_word(m, p, member, of_b, row, q):
 
 @compiled
 def take_row(m, p, member, row, of_b, to):
-    """Store 64 elements of a row of a, or of a column of b, as numbers of 64 bits."""
+    """Store the elements of a row of a, or of a column of b, as numbers of 64 bits."""
     flip = p.flip_b if of_b else p.flip_a
-    for q in range(8):
+    for q in range(8 << (of_b and p.sparse)):
         word = packed_word(m, p, member, of_b, row, q)
         for j in range(8):
             number = nibble((word >> (4 * j)) & 15)
@@ -195,7 +199,7 @@ def sum_groups(terms, bits, top):
 @compiled
 def add_element(m, p, member, a, b, row, column, before):
     """Add the products of one element of D."""
-    groups, terms, top = 1 << p.vector, m.columns_scratch + FACTORS + 2048, FLOOR
+    groups, terms, top = 1 << p.vector, m.columns_scratch + TERMS, FLOOR
     for g in range(4):
         of_a = factor(m, p, member, row, 0, g * groups // 4)
         of_b = factor(m, p, member, column, 1, g * groups // 4)
@@ -206,18 +210,30 @@ def add_element(m, p, member, a, b, row, column, before):
 
 
 @compiled
+def keep_chosen(b, chosen, to):
+    """Copy the 64 elements of a column of b that a sparse row multiplies."""
+    for k in range(64):
+        store_i64(to + 8 * k, load_i64(b + 8 * load_i64(chosen + 8 * k)))
+
+
+@compiled
 def add_scaled(m, p, member):
     """Compute the rows of a product of 4-bit elements with factors in one CTA."""
     a, b = m.columns_scratch + FACTORS, m.columns_scratch + FACTORS + 512
-    before = m.columns_scratch + FACTORS + 1024
+    chosen, before = m.columns_scratch + CHOSEN, m.columns_scratch + BEFORE
+    kept = m.columns_scratch + KEPT if p.sparse else b
     for row in range(p.rows):
         take_row(m, p, member, row, 0, a)
+        if p.sparse:
+            choose_elements(m, p, member, row, chosen)
         good = load_u8(m.columns_scratch + ROWS_WRITTEN + row) & has_factors(m, p, member, row, 0)
         for column in range(p.n):
             lane = row_lane(p, row, column)
             if p.masked and (p.left_out[4 * (member & p.pair) + (lane >> 5)] >> (lane & 31)) & 1:
                 continue
             take_row(m, p, member, column, 1, b)
+            if p.sparse:
+                keep_chosen(b, chosen, kept)
             at = word_index(member, lane, p.column + column_distance(p, column))
             known = good & load_u8(m.columns_scratch + COLUMNS_WRITTEN + column)
             known &= has_factors(m, p, member, column, 1)
@@ -225,5 +241,5 @@ def add_scaled(m, p, member):
             if p.adds:
                 store_u32(before, load_u32(m.columns + 4 * at))
                 known &= load_u8(m.columns_written + at)
-            store_u32(m.columns + 4 * at, add_element(m, p, member, a, b, row, column, before))
+            store_u32(m.columns + 4 * at, add_element(m, p, member, a, kept, row, column, before))
             store_u8(m.columns_written + at, known)

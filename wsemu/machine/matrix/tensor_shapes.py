@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 BLOCKS = 32
 """number of blocks of 8 columns in the widest product"""
-ROWS_WRITTEN = BLOCKS * 2 * ROW
+ROWS_WRITTEN = BLOCKS * 4 * ROW
 """offset, after the registers of all columns of b, of a byte for each row of a"""
 COLUMNS_WRITTEN = ROWS_WRITTEN + 128
 """offset of a byte for each column of b"""
@@ -30,12 +30,14 @@ FLAGS = UNPACKED + BLOCKS * SIZE_B
 SCRATCH_BYTES = FLAGS + BLOCKS
 OF_INTEGERS = 2 * len(FLOATS) ** 2
 """first row of integers; a row of floats is found by the types of a, b, and the sum"""
+OF_SPARSE = OF_INTEGERS + len(INTEGERS) ** 2
+"""first row of sparse products, whose b has twice the k"""
 
 
 @functools.cache
 def tensor_shapes() -> npt.NDArray[Any]:
     """Return a SHAPE for each pair of types, and type of a sum."""
-    table = np.zeros(OF_INTEGERS + len(INTEGERS) ** 2, SHAPE)
+    table = np.zeros(OF_SPARSE, SHAPE)
     table["halves"] = table["groups"] = 2
     for number, row in enumerate(table[:OF_INTEGERS]):
         of_a, of_b = (FLOATS[number // 2 // size % len(FLOATS)] for size in (len(FLOATS), 1))
@@ -49,4 +51,6 @@ def tensor_shapes() -> npt.NDArray[Any]:
     for number, row in enumerate(table[OF_INTEGERS:]):
         row["what"], row["bytes"], row["width"], row["parts"] = MULTIPLIES_INTEGERS, 4, 8, 4
         row["a_signed"], row["b_signed"] = number >> 1, number & 1
-    return table
+    sparse = table.copy()
+    sparse["groups"] = 4
+    return np.concatenate([table, sparse])

@@ -79,8 +79,8 @@ class Filled(NamedTuple):
 
     pc: int
     warp: int
-    operand: tuple[int, int, bool, int, bool]
-    """descriptor or address, number of rows, and their layout"""
+    operand: tuple[int, int, bool, int, bool, bool]
+    """descriptor or address, number of rows, their layout, and whether the product is sparse"""
     elements: tuple[tuple[int, ...] | None, ...]
     """a tuple for each row; None for a row of which a word is not written"""
 

@@ -79,7 +79,7 @@ class Source:
         """Return (offset of a piece of 16 bytes, rows that have a part in it), row after row."""
         if not self.turned:
             return [(self.offset(row, PIECE * q), [row]) for row in self.rows for q in range(self.pieces)]
-        along, steps = 16 // self.size, 32 // self.size
+        along, steps = 16 // self.size, PIECE * self.pieces // self.size
         return [
             (self.offset(first, k), [*range(first, first + along)])
             for first in self.rows[::along]

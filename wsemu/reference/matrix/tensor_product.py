@@ -23,6 +23,7 @@ from wsemu.model.tensor_memory import (
     KIND_BITS,
     KINDS,
     MASKED,
+    METADATA_COLUMNS,
     NO_FILL,
     OTHER_OPERAND,
     OVERWRITTEN,
@@ -47,6 +48,7 @@ from wsemu.reference.matrix.tensor_operands import (
     locate_all,
     read_shared,
 )
+from wsemu.reference.matrix.tensor_sparse import IN_ONE_COLUMN, INVALID, is_valid, read_metadata, stored_ks
 from wsemu.reference.matrix.tensor_sums import (
     add_groups,
     add_integers,
@@ -123,8 +125,39 @@ class Product:
         return self.m // len(self.members)
 
     @property
+    def sparse(self) -> bool:
+        return bool(self.auxiliary & SPARSE)
+
+    @property
+    def metadata(self) -> int:
+        """Return the address of the metadata of a sparse A."""
+        return self.run.read(self.fields[2] + 3 * ROW, "b32", self.lane)
+
+    @property
+    def metadata_columns(self) -> range:
+        """Return the columns of metadata that the product reads."""
+        first = self.metadata & 0xFFFF
+        if self.kind in IN_ONE_COLUMN:
+            first += self.bits & 3
+            return range(first, first + 1)
+        return range(first, first + METADATA_COLUMNS)
+
+    @property
+    def is_unmodelled(self) -> bool:
+        """Return whether PTX has the layout of the product only in a figure.  So it is if K = 96.  So it is for sparse
+        products with fewer than 128 rows in a CTA, and with other columns of metadata than CuTe selects.  So it is if
+        rows of B, which have 64 bytes, are swizzled by 32 bytes."""
+        if self.dense and self.bits >> 31:
+            return True
+        if not self.sparse or self.wrong()[0]:
+            return False
+        selects = self.kind in IN_ONE_COLUMN and (self.bits & 3 > 1 or self.metadata % 2 == 1)
+        b = self.source(True)
+        return self.rows != 128 or selects or (b.swizzle == 6 and not b.turned)
+
+    @property
     def steps(self) -> int:
-        """Return the number of elements along k."""
+        """Return the number of elements along k that A has."""
         return 64 if self.dense else {"f16": 16, "tf32": 8}.get(self.kind, 32)
 
     @property
@@ -155,7 +188,8 @@ class Product:
             narrow = 8 - element.dropped
         rows = self.n // len(self.members) if of_b else self.rows
         turned = bool(self.bits >> (16 if of_b else 15) & 1) and (of_b or not self.in_columns)
-        return Source(self.b if of_b else self.a, range(rows), 2, turned, size, narrow)
+        pieces = 4 if of_b and self.sparse else 2
+        return Source(self.b if of_b else self.a, range(rows), pieces, turned, size, narrow)
 
     @property
     def layout(self) -> str:
@@ -173,6 +207,8 @@ class Product:
         shift = () if self.auxiliary & WEIGHTS or self.has_factors else (30, 31)
         if any(self.bits >> bit & 1 for bit in (*_RESERVED[self.kind], *shift, *self._clear_bits())):
             return RESERVED, self.bits
+        if self.sparse and self.kind in ("f8f6f4", "i8") and self.bits & 3:  # both columns are selected
+            return RESERVED, self.bits
         if not self._types_go_together():
             return TYPES, self.bits
         if not self._has_shape():
@@ -180,6 +216,8 @@ class Product:
         if self.at_lane and (self.layout != "F" or self.at_lane != 16):
             return LANE, self.bits
         if self.in_columns and self.a >> 16 & 0xFFFF != self.at_lane:  # A must be in the lanes of D
+            return LANE, self.bits
+        if self.sparse and self.metadata >> 16:
             return LANE, self.bits
         for of_b in (False, True) if not self.in_columns else (True,):
             source = self.source(of_b)
@@ -208,7 +246,7 @@ class Product:
     def _has_shape(self) -> bool:
         m, n = self.m, self.n
         if self.auxiliary & WEIGHTS:
-            return m in (32, 64, 128) and n in (64, 128, 256)
+            return m in (32, 64, 128) and n in ((64, 128) if self.sparse else (64, 128, 256))
         if len(self.members) == 2:
             step = 32 if self.kind == "i8" else 16
             return m in (128, 256) and step <= n <= 256 and n % step == 0
@@ -254,6 +292,8 @@ class Product:
         if self.in_columns:
             lanes = sorted({lane for lane, _ in sums})
             operands.append([(lane, (self.a & 0xFFFF) + c) for lane in lanes for c in range(8)])
+        if self.sparse:
+            operands.append([(lane, column) for column in self.metadata_columns for lane in range(128)])
         for of_b in (False, True) if self.has_factors else ():
             count = self.factor_columns() if of_b else 4
             operands.append([(lane, self.factors(of_b) + c) for c in range(count) for lane in range(128)])
@@ -266,6 +306,8 @@ class Product:
         if memory.lacks(run, bit, self.column, len(columns)):
             return True
         if self.in_columns and memory.lacks(run, bit, self.a & 0xFFFF, 8):
+            return True
+        if self.sparse and memory.lacks(run, bit, self.metadata & 0xFFFF, METADATA_COLUMNS):
             return True
         if not self.has_factors:
             return False
@@ -289,12 +331,16 @@ class Product:
         return [(packed >> width * k & ((1 << width) - 1)) << up & ((1 << width) - 1) for k in range(self.steps)]
 
     def _from_shared(self, source: Source, member: Cta, row: int) -> list[int]:
-        data = source.data(self.run, member)
+        data, count = source.data(self.run, member), self.steps * source.pieces // 2
         if self.dense:
-            chunks = [source.offset(row, 16 * q) for q in (0, 1)]
+            chunks = [source.offset(row, 16 * q) for q in range(source.pieces)]
             packed = int.from_bytes(b"".join(bytes(data[at : at + 16]) for at in chunks), "little")
-            return [(packed >> 4 * k & 15) << 4 for k in range(64)]
-        return [source.element(data, row, k) for k in range(self.steps)]
+            return [(packed >> 4 * k & 15) << 4 for k in range(count)]
+        return [source.element(data, row, k) for k in range(count)]
+
+    def row_metadata(self, memory: TensorMemory, row: int) -> list[int | None]:
+        """Return the metadata of the chunks of a row of a sparse A; None for uninitialized ones."""
+        return read_metadata(memory.words, self.kind, self.metadata_columns[0], row, 2 * self.steps)
 
     def column_of_b(self, column: int) -> list[int]:
         part = self.n // len(self.members)
@@ -331,7 +377,7 @@ class Product:
 def issue_product(run: WarpRun, fields: list[int], lane: int, members: list[Cta]) -> None:
     """Compute a product of a lane immediately."""
     product = Product(run, fields, lane, members)
-    if product.dense and product.bits >> 31:  # K = 96 is not modeled
+    if product.is_unmodelled:
         raise TrapError(run.group.pc, run.warp.number)
     what, value = product.wrong()
     if what:
@@ -350,7 +396,7 @@ def issue_product(run: WarpRun, fields: list[int], lane: int, members: list[Cta]
     agent = run.cta.order.fork(run.cta.number)
     run.cta.objects[KIND].note_issue(run, lane, agent)
     first = run.launch.shared_address(members[0].number) + (product.b & 0x3FFF) * 16
-    amount = 32 * (product.rows + product.n)
+    amount = 32 * product.rows + 16 * product.source(True).pieces * product.n
     run.launch.watch.happen("copy", run.cta.number, run.warp.number, run.group.pc, first, -1, 1 << lane, amount)
     reach_peer(run, 1 << lane, agent, members)
     for memory in memories:
@@ -363,11 +409,14 @@ def issue_product(run: WarpRun, fields: list[int], lane: int, members: list[Cta]
         good = read_shared(run, member, lane, agent, source, source.bits)
         good_columns |= {n * part + column for column in good}
     columns = [product.column_of_b(column) for column in range(product.n)]
+    reported = False
     for n, member in enumerate(members):
         good_rows = set(range(product.rows))
         if not product.in_columns:
             source = product.source(False)
             good_rows = read_shared(run, member, lane, agent, source, source.bits)
+        if product.sparse:
+            good_rows, reported = _judge_metadata(product, memories[n], good_rows, reported=reported)
         _multiply(product, n, memories[n], columns, good_rows, good_columns)
 
 
@@ -392,16 +441,15 @@ def _collect(product: Product, memories: list[TensorMemory]) -> None:
     if how in ("", "discard"):
         buffers.pop(buffer, None)
         return
-    source = product.source(of_b)
+    source, in_columns = product.source(of_b), product.in_columns and not of_b
     elements: list[tuple[int, ...] | None] = []
     for member, memory in zip(product.members, memories, strict=True):
         for row in source.rows:
-            in_columns = product.in_columns and not of_b
             found = (
                 product.row_of_a(member, memory, row, 0) if in_columns else product._from_shared(source, member, row)
             )
             elements.append(None if found is None else tuple(found))
-    operand = (source.descriptor, len(source.rows), source.turned, source.size, not of_b and product.in_columns)
+    operand = (source.descriptor, len(source.rows), source.turned, source.size, in_columns, product.sparse)
     filled = Filled(run.group.pc, run.warp.number, operand, tuple(elements))
     before = buffers.get(buffer)
     if how == "fill":
@@ -423,6 +471,23 @@ def _collect(product: Product, memories: list[TensorMemory]) -> None:
         buffers.pop(buffer, None)
 
 
+def _judge_metadata(product: Product, memory: TensorMemory, rows: set[int], *, reported: bool) -> tuple[set[int], bool]:
+    """Return the rows whose metadata are initialized and valid; report the first invalid metadata."""
+    good, run = set(rows), product.run
+    for row in range(product.rows):
+        for bits in product.row_metadata(memory, row):
+            if bits is not None and is_valid(product.kind, bits):
+                continue
+            good.discard(row)
+            if bits is not None and not reported:
+                run.cta.finding(
+                    "tcgen05-descriptor", run.group.pc, run.warp.number, 1 << product.lane,
+                    what=INVALID, value=bits, kind=KINDS.index(product.kind),
+                )  # fmt: skip
+                reported = True
+    return good, reported
+
+
 def _multiply(
     product: Product, member: int, memory: TensorMemory, columns: list[list[int]], good_rows: set[int],
     good_columns: set[int],
@@ -437,7 +502,11 @@ def _multiply(
         if bits is None or before is None or row not in good_rows or column not in good_columns:
             made[place] = None
         else:
-            made[place] = _sum(product, memory, row, column, bits, columns[column], before)
+            of_b = columns[column]
+            if product.sparse:
+                metadata = [one for one in product.row_metadata(memory, row) if one is not None]
+                of_b = [of_b[k] for k in stored_ks(product.kind, metadata)]
+            made[place] = _sum(product, memory, row, column, bits, of_b, before)
     for place, value in made.items():
         if value is None:
             memory.words.pop(place, None)
