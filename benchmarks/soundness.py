@@ -151,9 +151,9 @@ SMALL_CHUNKS = {
 WIDE_CHUNK = 25
 """number of programs that a worker handles at a time, for kinds whose programs take longer and for wide groups"""
 OWN_KERNEL, REFERENCE = 10, 20
-"""one in so many programs gets a kernel of its own, or is run by the reference interpreter as well"""
+"""one program in this many also has its own kernel; one in this many also runs in the reference interpreter"""
 REFERENCE_LANES = 8
-"""the same for programs of lanes"""
+"""one program of lanes in this many runs in the reference interpreter"""
 VARIANTS = {f"{family}, changed": family for family in FAMILIES}
 """families whose programs are modified -> the family of programs.py"""
 SHARES = {
@@ -211,7 +211,7 @@ SHOWN = 20
 
 
 class Part(NamedTuple):
-    """A chunk of one family: which, its seed, and how many programs."""
+    """A chunk of one family: its name, its seed, and the number of programs."""
 
     family: str
     seed: str
@@ -229,7 +229,7 @@ class Part(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of a part."""
+    """The result of a part."""
 
     family: str
     found: Counter[str]
@@ -258,7 +258,7 @@ class Abstract:
 
 
 class Parted:
-    """The same for lane_programs.py."""
+    """A program of lane_programs.py, and the form in which wsemu receives the k-th one of a part."""
 
     def __init__(self, part: Part, source: random.Random, k: int) -> None:
         self.program, wide = LANE_FAMILIES[part.family](source), part.wide(k)
@@ -667,7 +667,7 @@ def main() -> int:
         parser.error("--warps is of the kinds barriers, phases and clusters")
     if options.programs < 1 or options.workers < 1:
         parser.error("give 1 or more programs and workers")
-    check_interpreted(((), ()))  # the engine is compiled once, before there are workers to do it twice
+    check_interpreted(((), ()))  # the engine is compiled once, before several workers would each compile it
     kinds = SHARES if options.kind == "all" else [options.kind]
     started = time.perf_counter()
     found = {family: Counter[str]() for kind in kinds for family in SHARES[kind]}

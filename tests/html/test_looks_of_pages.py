@@ -1,8 +1,8 @@
-"""Pages in headless Chromium at three widths, light and dark: nothing is wider than the window, all texts have the
-contrast of WCAG 2.1 (4.5, large ones 3), and the time line takes the keyboard's focus visibly.
+"""Check pages in headless Chromium at three widths, light and dark.  No element may be wider than the window, all text
+must have the contrast of WCAG 2.1 (4.5; 3 for large text), and the timeline must show when it has the keyboard focus.
 
 The pages are one of `wsemu trace` with findings, the page to try wsemu, and those of the built documentation in the
-folder that WSEMU_DOCS names, if set.  Skipped where Playwright or Chromium is missing.
+folder that WSEMU_DOCS names, if it is set.  The tests are skipped if Playwright or Chromium is missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The files of the pages."""
+    """Return the files of the pages."""
     folder = tmp_path_factory.mktemp("pages")
     done = wsemu("trace", "-o", f"{folder}/trace.html", "examples/broken/no_empty_wait.py", cwd=ROOT)
     assert done.returncode == 1, done.stdout + done.stderr

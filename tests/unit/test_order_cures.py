@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PLENTY = 60.0
-"""CPU seconds: the number of edits ends a search, on any machine"""
+"""seconds of processor time for a search, so large that the number of edits ends the search on every machine"""
 HEAD = """\
 .version 8.0
 .target sm_90
@@ -444,7 +444,7 @@ MISTAKES = {
     ),
     "no barrier of the cluster": ("mail", SYNC + "\tmapa", "\tmapa", "insert `cluster.sync()` before"),
 }
-"""name -> case, its text, the text in its place, and a part of the fix"""
+"""name -> case, text to replace, its replacement, and a part of the expected fix"""
 
 
 def _zeros(size: int) -> Any:

@@ -1,4 +1,4 @@
-"""Launches whose CTAs are those of several GPUs: scopes, flags, and random programs against all executions."""
+"""Launches whose CTAs run on several GPUs: scopes, flags, and random programs compared with all executions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_wait_that_failed_with_all_earlier_values_misses_no_store() -> None:
         waits.note(reads[t], sets[1 - t], b"", in_vain=False)
     assert weak(pairs, [*sets, *reads], misses=waits.misses([*sets, *reads])) is None
     for read in reads:
-        waits.note(read, sets[1 - read.thread], b"other", in_vain=False)  # it has not failed in this state
+        waits.note(read, sets[1 - read.thread], b"other", in_vain=False)  # the wait has not failed in this state
     assert weak(pairs, [*sets, *reads], misses=waits.misses([*sets, *reads])) is not None
 
 
@@ -196,7 +196,8 @@ st.global.u32 [%o], %v;
 ret;
 }
 """
-"""a wait for nothing if `x` is seen: then the flag may still be 0 to the reader, and `data` is not ordered"""
+"""a kernel that skips its wait if it sees `x`: the flag may then still be 0 for the reader, and `data` is not
+ordered"""
 
 
 def test_a_wait_has_to_fail_in_each_state_in_which_it_ends(tmp_path: Path) -> None:

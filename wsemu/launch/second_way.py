@@ -36,7 +36,7 @@ class NumbaKernel(PtxCode):
     def __init__(self, modules: Sequence[Module], entry: Entry, name: str, names: Sequence[str], why: str) -> None:
         super().__init__(modules[0], entry, name, Variables(modules))
         self._own = tuple(names)
-        self.notes = (f"run from the PTX that Numba-CUDA makes of it, for wsemu does not read it: {why}",)
+        self.notes = (f"run from Numba-CUDA's PTX, because wsemu cannot read the source: {why}",)
 
     @functools.cached_property
     def _names(self) -> tuple[str, ...]:

@@ -280,7 +280,7 @@ _CODES = {
         "between", source="host",
     ),
     "pdl-nc": Code(
-        "error", "a dependent launch loads through the read-only cache what the launch before it writes", "between",
+        "error", "a dependent launch uses the read-only cache to load data that the previous launch writes", "between",
         source="host",
     ),
     "stale-capture": Code(

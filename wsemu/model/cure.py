@@ -12,28 +12,30 @@ Kind = Literal[
     "insert", "call", "move", "argument", "constant", "delete", "pair", "split", "unguard", "return", "stage", "bound",
     "compare", "index", "swap", "size", "pad", "atomic", "fill", "load", "guard", "launch",
 ]  # fmt: skip
-"""insert      a statement that synchronises
-call        another function with the same arguments
-move        a statement to another place
-argument    an id, count, parity or number of bytes
-constant    a number at the top of the file, or of a pattern that is made there
-delete      a statement that synchronises, or that leaves early
-pair        one statement here, another one there
-split       a statement moved out of an `if`, in two
-unguard     a statement out of its condition
-return      an early return after the barriers: a condition around what follows
-stage       the stage or parity of a ring
-bound       a loop's bound by one
-compare     a comparison by one
-index       an index by one
-swap        two indices in the other order
-size        the size of a shared array
-pad         a column more, against bank conflicts
-atomic      an update that is atomic
-fill        zeros in an array before it is read
-load        a load that gives 0 where it would lie outside
-guard       a condition around an access
-launch      the grid, the block or an argument, on the host"""
+"""kinds of edits, by what each does
+
+insert      insert a statement that synchronizes
+call        call another function with the same arguments
+move        move a statement
+argument    change an id, count, parity or number of bytes
+constant    change a number at the top of the file, or in a pattern that is constructed there
+delete      delete a statement that synchronizes, or that leaves a function or loop early
+pair        insert a statement on both sides of a synchronization
+split       move part of a statement out of an `if`
+unguard     move a statement out of an `if`
+return      move an early return to the end: put the statements after it under a condition
+stage       change the stage or parity of a ring
+bound       change a loop's bound by one
+compare     change a comparison by one
+index       change an index by one
+swap        exchange two indices
+size        change the size of a shared array
+pad         add a column to an array, against bank conflicts
+atomic      make an update atomic
+fill        store zeros in an array before it is read
+load        make a load return 0 if its index is outside of the array
+guard       put a condition around an access
+launch      change the grid, the block or an argument, on the host"""
 
 
 PASS = "pass"

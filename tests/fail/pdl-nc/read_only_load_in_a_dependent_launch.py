@@ -1,4 +1,4 @@
-"""Pdl nc: a dependent launch loads through the read-only cache what the launch before it writes, after its wait.
+"""Pdl nc: a dependent launch uses the read-only cache to load data that the previous launch writes, after its wait.
 
 Hardware: the load gave stale bytes in 116 of 120 runs.
 """

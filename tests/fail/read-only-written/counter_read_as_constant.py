@@ -1,6 +1,6 @@
-"""Read-only written: a block loads through the read-only cache what it has just counted up.
+"""Read-only written: a block loads, through the read-only cache, a counter that it has just increased.
 
-Hardware: no error; the load gives what the cache line held, the old value or the new one.
+Hardware: no error is raised; the load returns the contents of the cache line, which may be the old or the new value.
 """
 
 import numpy as np

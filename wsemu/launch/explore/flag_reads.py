@@ -1,9 +1,10 @@
-"""Reads of flags in CTAs of which at most one lane at a time is before a strong access.  Such reads are waits whose
-loops contain barriers of the CTA, as in CUTLASS's `Semaphore`, and early looks before such a loop.
+"""Reads of flags outside of polling loops, in CTAs that have at most one lane at a time before a strong access.  Such a
+read is either a *wait*, in a loop with barriers of the CTA, as in CUTLASS's `Semaphore`, or an *early look* before such
+a loop.
 
-For each value that the flag may ever have, the analysis follows the CTA after it reads that value.  In a *wait*, some
-values lead back to the same state, and all others lead to one other state.  In an *early look*, some values lead to
-such a wait; each other value leads to the state after the wait, through the same accesses.
+For each value that the flag may ever have, the analysis follows the CTA after it reads that value.  In a wait, some
+values lead back to the same state, and all others lead to one other state.  In an early look, some values lead to such
+a wait; each other value leads to the state after the wait, through the same accesses.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Made
 
 _SYNCS = "sync", "warp", *FENCES
-"""kinds of events of a round that leads back: they only order more"""
+"""kinds of events in a round that leads back to the same state: they only add order"""
 Told = tuple[object, ...]
 """the parts of an event that matter"""
 Meeting = tuple[int, int]
@@ -112,7 +113,7 @@ class FlagReads:
         return End((session.digest(cta), session.digest_memory()), moved.made, session.asks(cta))
 
     def _does_nothing(self, made: list[Made], ask: Ask) -> bool:
-        """Return whether a round consists of the read, barriers and fences."""
+        """Return whether a round consists only of the read, barriers and fences."""
         return all(
             one.event.pc == ask.pc and all(address == ask.place[1] for _, address in one.addresses)
             if one.event.kind in ("access", "atomic")
@@ -129,13 +130,14 @@ class FlagReads:
     def _fence(self, pc: int) -> tuple[int, ...]:
         """Return the fence that is a part of a read that acquires: the number of instructions after the read, its
         operation and its kind."""
-        after = 2 if OPERATIONS[NAMES[self.code[pc + 1][0]]].kind == "alu" else 1  # a guarded result is moved
+        # if the read is guarded, a move of its result comes first
+        after = 2 if OPERATIONS[NAMES[self.code[pc + 1][0]]].kind == "alu" else 1
         fields = self.code[pc + after]
         is_part = NAMES[fields[0]] in FENCES and fields[7] == ACQUIRES
         return (after, fields[0], fields[7]) if is_part else ()
 
     def _is_early(self, ask: Ask, stale: End, end: End | None, later: End | None, past: Past) -> bool:
-        """Return whether a look with a value leads to the wait, or to the end of the wait with this value."""
+        """Return whether a look with a value leads to the wait, or to the end of that wait with the same value."""
         late = stale.asks[0]
         reads = {pc + n for pc in (ask.pc, late.pc) for n in (0, *self._fence(pc)[:1])}
         if end is None:

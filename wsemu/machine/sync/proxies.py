@@ -19,8 +19,8 @@ PROXY_CTA, PROXY_CLUSTER = PROXIES.index("async.shared::cta"), PROXIES.index("as
 
 @compiled
 def rely(m, w, lanes, space):
-    """Execute `fence.proxy`: make visible to the async proxy, in a space, the actions of lanes and all they
-    observed."""
+    """Execute `fence.proxy`: make the actions of some lanes, and everything that the lanes have observed, visible to
+    the async proxy in a memory space."""
     warp = warp_at(m.warps, w)
     m.relying = 1
     separate(m, w, lanes)
