@@ -40,12 +40,12 @@ _HOOKS = [hook for hook in vars(hooks).values() if isinstance(hook, list)]
 
 
 def wsemu(*arguments: object, cwd: Path | None = None, **environment: str) -> Done:
-    """`wsemu ARGUMENTS` in a folder, with more variables of the environment."""
+    """Run `wsemu ARGUMENTS` in a folder, with additional environment variables."""
     return _done(["wsemu", *map(str, arguments)], main, cwd, {"NO_COLOR": "1", **environment})
 
 
 def python(file: Path, *arguments: object, cwd: Path | None = None, **environment: str) -> Done:
-    """`python FILE ARGUMENTS` in a folder, with more variables of the environment."""
+    """Run `python FILE ARGUMENTS` in a folder, with additional environment variables."""
 
     def program() -> None:
         sys.path[0] = str(file.resolve().parent)
@@ -67,7 +67,8 @@ def _read(file: IO[bytes]) -> str:
 
 
 def _exit_code(run: Callable[[], None]) -> int:
-    """What a process that runs this ends with; Python's own words of an exception are on standard error."""
+    """Return the exit code of a process that would run this; Python's own message for an exception is on standard
+    error."""
     try:
         run()
     except SystemExit as ended:
@@ -83,7 +84,7 @@ def _exit_code(run: Callable[[], None]) -> int:
 
 @contextlib.contextmanager
 def _writing_to(out: int, err: int) -> Iterator[None]:
-    """Standard output and error are files, as a document is written to; a program may close them."""
+    """Redirect standard output and error to files, as if they went to a document; a program may close them."""
     before = sys.stdin, sys.stdout, sys.stderr
     made = [open(os.dup(number), "w", encoding="utf-8", buffering=1) for number in (out, err)]  # noqa: SIM115
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), *made
@@ -106,7 +107,7 @@ def _as_a_new_process(argv: list[str], folder: Path, environment: dict[str, str]
 
 
 def _as_python_warns() -> None:
-    """The filters that Python starts with, and warnings on standard error."""
+    """Use the filters with which Python starts, and print warnings to standard error."""
     warnings.resetwarnings()
     for hidden in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
         warnings.simplefilter("ignore", hidden)
@@ -115,7 +116,8 @@ def _as_python_warns() -> None:
 
 @contextlib.contextmanager
 def _restored(argv: list[str], environment: dict[str, str]) -> Iterator[None]:
-    """`sys`, `os.environ`, hooks, lines and random numbers: new inside, as before afterwards."""
+    """Give the `with` block its own `sys`, `os.environ`, hooks, source lines and random numbers, and restore them
+    afterwards."""
     variables, path, before, modules = dict(os.environ), [*sys.path], sys.argv, dict(sys.modules)
     excepthook, limit, garbage = sys.excepthook, sys.getrecursionlimit(), gc.get_threshold()
     drawn, seeded = random.getstate(), np.random.get_state()
@@ -146,13 +148,13 @@ def _restored(argv: list[str], environment: dict[str, str]) -> Iterator[None]:
 
 
 def _forget_sources() -> None:
-    """What is known of files by their names: `program.py` of another folder is another file."""
+    """Forget what is cached by file name: `program.py` in another folder is another file."""
     linecache.clearcache()
     _code_source.cache_clear()
 
 
 def _forget_modules(before: Mapping[str, object]) -> None:
-    """Modules that a program brought along: those that Python would not find without it."""
+    """Forget modules that a program imported: those that Python would not find without it."""
     for name, module in [*sys.modules.items()]:
         file = getattr(module, "__file__", None)
         if name not in before and file and not _is_found(Path(file)):

@@ -25,7 +25,7 @@ class Ran:
 
 
 def run(action: dict[str, Any], folder: Path, given: Values, scratch: Path, action_path: Path) -> Ran:
-    """Run it in a folder; `scratch` holds the runner's files."""
+    """Run the action in a folder; `scratch` holds the runner's files."""
     unknown = given.keys() - action["inputs"].keys()
     assert not unknown, unknown
     inputs = {name: str(given.get(name, entry.get("default", ""))) for name, entry in action["inputs"].items()}
@@ -67,7 +67,7 @@ def _pairs(file: Path) -> Values:
 
 
 def _filled(text: str, inputs: Values, outputs: dict[str, Values]) -> str:
-    """The text with `${{ inputs.x }}` and `${{ steps.x.outputs.y }}` replaced."""
+    """Return the text with `${{ inputs.x }}` and `${{ steps.x.outputs.y }}` replaced."""
 
     def value(match: re.Match[str]) -> str:
         parts = match[1].split(".")
@@ -80,7 +80,7 @@ def _filled(text: str, inputs: Values, outputs: dict[str, Values]) -> str:
 
 
 def _holds(condition: str, inputs: Values) -> bool:
-    """`inputs.x == 'y' && inputs.z != ''`."""
+    """Return whether a condition such as `inputs.x == 'y' && inputs.z != ''` holds."""
     for part in filter(None, condition.split(" && ")):
         name, operator, value = part.split(" ")
         if (inputs[name.removeprefix("inputs.")] == value.strip("'")) != (operator == "=="):

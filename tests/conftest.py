@@ -13,7 +13,7 @@ import hypothesis
 import pytest
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # what tests share is `tests.NAME`
+sys.path.insert(0, str(ROOT))  # shared helpers of the tests are `tests.NAME`
 if sys.dont_write_bytecode:
     # Not beside the sources, then; but a thousand modules need not be compiled in each process of each run.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", "")
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 MOST_PROCESSES = 8
-"""of a run: each takes seconds to start"""
+"""maximum number of processes of a run; each takes seconds to start"""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # As shells start what runs in the background: a program that a test starts and interrupts would ignore it as well.
+    # Shells start background commands in this way: a program that a test starts and interrupts would ignore the signal
+    # as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -43,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def _streams_of_its_own() -> None:
-    """Streams and events of another test are those of another program."""
+    """Streams and events of another test belong to another program."""
     recording = sys.modules.get("wsemu.host.recorder")
     if recording is not None:
         recording.recorder.reset()
@@ -51,28 +52,29 @@ def _streams_of_its_own() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """The whole suite takes the processors of a small machine; tests that are named run in one process, as do those
+    """Use all processors of a small machine for the whole suite.  Tests that are named run in one process, as do those
     that write a file."""
-    if hasattr(config, "workerinput"):  # one of these processes, which starts no others
+    if hasattr(config, "workerinput"):  # this is one of these processes, which starts no others
         return
     option = config.option
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not (option.bless or option.usepdb)
-    if whole and getattr(option, "numprocesses", 0) is None:  # pytest-xdist is there, and `-n` not given
+    if whole and getattr(option, "numprocesses", 0) is None:  # pytest-xdist is installed, and `-n` is not given
         option.numprocesses = min(os.cpu_count() or 1, MOST_PROCESSES)
-        option.dist = "worksteal"  # tests of a file stay together, and so what they share
+        option.dist = "worksteal"  # tests of a file stay together, and so do their shared objects
         build.keep_all()  # else each of these processes compiles the VM
 
 
 hypothesis.settings.register_profile(
     "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)  # how fast the machine is, is no matter of the tests
+)  # the speed of the machine must not affect the tests
 hypothesis.settings.load_profile("busy")
-settings.FIX_BUDGET = 0.0  # edits are tried where a test is about them: others need not wait
+settings.FIX_BUDGET = 0.0  # edits are tried only in tests about them: other tests need not wait
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What collecting the tests makes stays: the garbage collector need not go through it again and again."""
+    """Freeze the objects that the collection of tests creates, so that the garbage collector does not examine them
+    repeatedly."""
     gc.disable()
     try:
         return (yield)
@@ -90,13 +92,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def bless(request: pytest.FixtureRequest) -> bool:
-    """Whether expected diagnostics are to be written, not compared."""
+    """Return whether to write expected diagnostics instead of comparing them."""
     return bool(request.config.getoption("--bless"))
 
 
 @pytest.fixture
 def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where orders are too many, that is what the test is about, and not what some of them, drawn at random, do."""
+    """Sample few interleavings if there are too many: tests are about that limit, not about the results of random
+    samples."""
     from wsemu.launch.explore import samples
 
     monkeypatch.setattr(samples, "MOST_ORDERS", 2)
@@ -104,7 +107,8 @@ def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not modelled is incomplete, also where Numba-CUDA is installed and could compile it."""
+    """Disable the PTX fallback: what is not modeled is incomplete, even if Numba-CUDA is installed and could compile
+    it."""
     check = sys.modules.get("wsemu.launch.check")
     if check is not None:
         monkeypatch.setattr(check, "_second_way", lambda *_: None)

@@ -26,7 +26,7 @@ APART = (
     "wsemu/proof/numbered.py",
     "wsemu/checkers/", "wsemu/patterns/",
 )  # fmt: skip
-"""the rooms of operations and what else makes programs; links to folders that are counted elsewhere"""
+"""the packages of operations, other packages that generate programs, and links to folders that are counted elsewhere"""
 _COLLECTIONS = (ast.Dict, ast.Tuple, ast.Set, ast.List)
 
 
@@ -70,7 +70,7 @@ def _strings(tree: ast.AST) -> Iterator[ast.Constant]:
 
 
 def _beginnings() -> frozenset[str]:
-    """Return the names of asynchronous operations, without their types too, and what such names begin with."""
+    """Return the names of asynchronous operations, also without their types, and the beginnings of these names."""
     names = {name for name, operation in OPERATIONS.items() if operation.kind == "async"}
     names |= {step_word(name) for name in names}
     return frozenset(names | {name[: at + 1] for name in names for at, c in enumerate(name) if c == "."})

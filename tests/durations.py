@@ -93,7 +93,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def write() -> None:
-    """Write the file with what was measured; the numbers of other tests stay."""
+    """Write the file with the measured numbers; the numbers of other tests stay."""
     totals: dict[str, list[float]] = defaultdict(list)
     for test, seconds in _measured.items():
         totals[test.partition("::")[0]].append(seconds)

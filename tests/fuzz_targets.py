@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 CORPORA = Path(__file__).parent / "fuzz_corpora"
 ROOM = 1 << 22
-"""bytes of arrays that a text of `--arg` may ask for; a fuzzer finds larger ones at once, and learns nothing by them"""
+"""bytes of arrays that a text of `--arg` may request; a fuzzer finds larger ones at once, and learns nothing from
+them"""
 
 
 def read_ptx(data: bytes) -> None:
@@ -44,12 +45,12 @@ def read_argument(data: bytes) -> None:
 
 
 def _bytes_asked_for(text: str) -> int:
-    """Return a bound of what the extents in a text come to, as digits count."""
+    """Return a bound on the bytes that the extents in a text request, from its digits."""
     return 1 << min(40, 4 * sum(character.isdigit() for character in text.split("[", 1)[-1].split("]", 1)[0]))
 
 
 def read_launch_file(data: bytes) -> None:
-    """Read a launch file, and find what it names."""
+    """Read a launch file, and find the files that it names."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(WsemuError):
         file = Path(folder) / "launch.json"
         file.write_bytes(data)

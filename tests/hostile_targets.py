@@ -1,5 +1,6 @@
-"""Targets of fuzzers: a launch file and an argument, as bytes; what is wrong with one raises AssertionError or what it
-raised.  `benchmarks/hostile_fuzz.py` runs them under atheris, `tests/unit/test_hostile_data.py` on a few inputs."""
+"""Targets of fuzzers: a launch file and an argument, as bytes.  If something is wrong, they raise AssertionError, or
+the error that occurred.  `benchmarks/hostile_fuzz.py` runs them under atheris, `tests/unit/test_hostile_data.py` on a
+few inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _here: list[Path] = []
 
 @contextlib.contextmanager
 def at(place: Path) -> Iterator[Path]:
-    """Lay out the files that inputs may name below a folder, which is watched meanwhile; yield that of the launches."""
+    """Lay out the files that inputs may name below a watched folder; yield the folder of the launches."""
     lay_out(Input(FILES, [], links=LINKS), place)
     folder = place / "launches"
     _watch()
@@ -44,7 +45,7 @@ _watching: list[bool] = []
 
 
 def _watch() -> None:
-    """Have every file that is opened while a target runs looked at: it is located below the folder, and is read."""
+    """Check every file that is opened while a target runs: it must be below the folder, and only read."""
     if not _watching:
         _watching.append(False)
         sys.addaudithook(_look)
@@ -62,7 +63,7 @@ def _look(event: str, arguments: tuple[Any, ...]) -> None:
 
 @contextlib.contextmanager
 def _confined() -> Iterator[None]:
-    """Whatever is wrong is a message, and nothing is opened elsewhere."""
+    """Check that every error is a message, and that nothing outside of the folder is opened."""
     _watching[0] = True
     try:
         yield
@@ -73,7 +74,7 @@ def _confined() -> Iterator[None]:
 
 
 def launch(data: bytes) -> None:
-    """Read a launch file, what it names, and its arguments."""
+    """Read a launch file, the files that it names, and its arguments."""
     file = _here[-1] / "a.json"
     file.write_bytes(data)
     with _confined():
@@ -96,12 +97,12 @@ TARGETS: dict[str, Callable[[bytes], None]] = {"launch": launch, "argument": arg
 
 
 def seeds(name: str) -> list[bytes]:
-    """The inputs to begin with."""
+    """Return the initial inputs."""
     return [as_json(seed) for seed in SEEDS] if name == "launch" else [text.encode() for text in ARGUMENTS]
 
 
 def changed(name: str, chance: random.Random, data: bytes = b"") -> bytes:
-    """An input made of the seeds, or of bytes that are given."""
+    """Return an input made from the seeds, or from given bytes."""
     if data and chance.random() < 0.3:
         return mutated(data, chance)
     if name == "launch":

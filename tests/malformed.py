@@ -32,7 +32,7 @@ class Input(NamedTuple):
     codes: tuple[int, ...] = (0, 1, 2, 3)
     """exit codes that are allowed"""
     links: dict[str, str] = {}
-    """name -> where a symbolic link leads"""
+    """name -> target of a symbolic link"""
     pipes: tuple[str, ...] = ()
     environment: dict[str, str] = {}
 
@@ -57,7 +57,7 @@ def truncated(data: bytes, chance: random.Random) -> bytes:
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
-    """One to four bytes or pieces lost, changed, doubled or put in."""
+    """Return bytes with one to four bytes or pieces removed, changed, doubled or inserted."""
     made = bytearray(data)
     for _ in range(chance.randint(1, 4)):
         at, length = chance.randrange(len(made) or 1), chance.randrange(1, 40)
@@ -78,7 +78,7 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
 
 # -- trees -------------------------------------------------------------------------------------------------------------
 class Raw(str):
-    """Text that is written into JSON or TOML as it is."""
+    """Text that is written into JSON or TOML unchanged."""
 
 
 _VALUES: list[Any] = [
@@ -93,7 +93,7 @@ _VALUES: list[Any] = [
 
 
 def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The paths to all nodes of a tree but its root."""
+    """Return the paths to all nodes of a tree except its root."""
     items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     found = []
     for key, value in items:
@@ -102,7 +102,7 @@ def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def changed(tree: Any, chance: random.Random) -> Any:
-    """The tree with one to three nodes replaced, dropped, doubled, renamed or moved."""
+    """Return the tree with one to three nodes replaced, removed, doubled, renamed or moved."""
     tree = json.loads(json.dumps(tree))
     for _ in range(chance.choice([1, 1, 1, 2, 3])):
         known = places(tree)
@@ -137,7 +137,7 @@ def _change(tree: Any, path: tuple[Any, ...], chance: random.Random) -> None:
 
 
 def as_json(tree: Any) -> bytes:
-    """A tree as JSON; `Raw` as it is."""
+    """Return a tree as JSON, with `Raw` unchanged."""
     if isinstance(tree, Raw):
         return tree.encode()
     if isinstance(tree, dict):
@@ -150,7 +150,7 @@ def as_json(tree: Any) -> bytes:
 
 
 def as_toml(tree: Any) -> bytes:
-    """A tree as one value of TOML; null, which TOML has not, is written all the same."""
+    """Return a tree as one value of TOML; null, which TOML does not have, is written nevertheless."""
     if isinstance(tree, dict):
         return (
             b"{" + b", ".join(json.dumps(key).encode() + b" = " + as_toml(value) for key, value in tree.items()) + b"}"
@@ -184,7 +184,7 @@ def _witness_tree(chance: random.Random, all_saved: list[Saved]) -> Input:
 
 
 def _witness_steps(chance: random.Random, all_saved: list[Saved]) -> Input:
-    """Right in its form, with another schedule."""
+    """Return a witness that is well formed, with another schedule."""
     saved = chance.choice(all_saved)
     tree = json.loads(saved.witness)
     for _ in range(chance.randint(1, 3)):
@@ -210,7 +210,7 @@ def _witness_steps(chance: random.Random, all_saved: list[Saved]) -> Input:
 
 
 def _witness_version(chance: random.Random, all_saved: list[Saved]) -> Input:
-    """Of other versions, and other JSON that is none."""
+    """Return witnesses of other versions, and JSON that is not a witness."""
     saved = chance.choice(all_saved)
     tree = json.loads(saved.witness)
     version = chance.choice([0, 2, 3, 10, 999_999_999, -1, 1.0, "1", None, True, Raw("1" * 5000), [1], Raw("01")])
@@ -223,7 +223,7 @@ def _witness_version(chance: random.Random, all_saved: list[Saved]) -> Input:
 
 
 def _witness_source(chance: random.Random, all_saved: list[Saved]) -> Input:
-    """With another program than the one that it is of, whose hash it may have all the same."""
+    """Return a witness with another program than its own, possibly with the hash of that program."""
     saved = chance.choice(all_saved)
     other = chance.choice(all_saved).program
     source = saved.program.decode()
@@ -263,7 +263,7 @@ FORMATS = ("text", "text", "json", "github", "sarif")
 
 
 def toml(tree: Any) -> bytes:
-    """`[tool.wsemu]` with these keys."""
+    """Return `[tool.wsemu]` with these keys."""
     if isinstance(tree, dict):
         lines = (_key(key) + b" = " + as_toml(value) + b"\n" for key, value in tree.items() if key != "suppress")
         entries = tree.get("suppress", [])
@@ -299,7 +299,7 @@ def _config_tree(chance: random.Random, saved: list[Saved]) -> Input:
 
 
 def _suppress(chance: random.Random, saved: list[Saved]) -> Input:
-    """Entries and comments that accept findings, half right."""
+    """Return entries and comments that accept findings and are partly correct."""
     entry = {"code": "race", "file": "*.py", "reason": "known", "line": 6, "function": "first_come", "array": "y"}
     tree = {
         "suppress": [changed(entry, chance) if chance.random() < 0.6 else entry for _ in range(chance.randint(1, 2))]
@@ -311,7 +311,7 @@ def _suppress(chance: random.Random, saved: list[Saved]) -> Input:
 
 # -- kinds: programs ---------------------------------------------------------------------------------------------------
 def _run(chance: random.Random, program: bytes, codes: tuple[int, ...] = (0, 1, 2, 3), name: str = PROGRAM) -> Input:
-    """A program, by one of the commands that run programs, in any format."""
+    """Return a program for one of the commands that run programs, in any format."""
     command = chance.choice(["check"] * 5 + ["run", "trace"])
     options = ["--budget", BUDGET]
     if command == "trace":
@@ -357,7 +357,7 @@ HOSTILE = (
 
 
 def _names(chance: random.Random, saved: list[Saved]) -> Input:
-    """Right or wrong, with names of files and kernels that would speak."""
+    """Return correct and wrong inputs, with names of files and kernels that terminals could interpret."""
     name = chance.choice(HOSTILE).replace("/", "_") + ".py"
     rename = f"first_come.__name__ = first_come.py_func.__name__ = {chance.choice(HOSTILE)!r}\n"
     wrong = chance.choice(
@@ -404,7 +404,7 @@ _OPTIONS = (
 
 
 def _options(chance: random.Random, saved: list[Saved]) -> Input:
-    """Commands with options and arguments that they do not have."""
+    """Return commands with options and arguments that they do not have."""
     command = chance.choice("check run trace replay explain explain fuzz doctor nothing".split())
     words = [word for word in (*_WORDS, PROGRAM, WITNESS, f"{PROGRAM}::f") if "\0" not in word]
     given = [command]
@@ -447,9 +447,9 @@ KINDS: dict[str, tuple[int, Callable[[random.Random, list[Saved]], Input]]] = {
     "options": (150, _options),
     **{kind: (count, functools.partial(_of_launches, kind)) for kind, count in LAUNCHES.items()},
 }
-"""kind -> how many of it a run of the benchmark makes, and what makes one"""
+"""kind -> number of inputs in a run of the benchmark, and the function that makes one"""
 
 
 def make(kind: str, seed: int, number: int, saved: list[Saved]) -> Input:
-    """The input of this kind, seed and number."""
+    """Return the input of this kind, seed and number."""
     return KINDS[kind][1](random.Random(f"{seed}/{kind}/{number}"), saved)

@@ -74,16 +74,17 @@ _ODD = [
 
 
 class Writer:
-    """Statements and expressions drawn from a grammar: mostly what the dialect has, with the types left to chance.
+    """Statements and expressions drawn from a grammar: mostly those of the dialect, with random types.
 
-    A `tidy` one has names that are assigned and functions of numbers, so that more of its kernels compile and run.
+    A `tidy` writer uses only names that are assigned and functions of numbers, so that more of its kernels compile and
+    run.
     """
 
     def __init__(self, chance: random.Random, tidy: bool = False) -> None:
         self.chance, self.tidy = chance, tidy
 
     def expression(self, depth: int = 3) -> str:
-        """An expression, no deeper than `depth`."""
+        """Return an expression of at most this `depth`."""
         if depth <= 0 or self.chance.random() < 0.2:
             return self.leaf()
         if self.tidy:
@@ -148,7 +149,7 @@ class Writer:
         )  # fmt: skip
 
     def arguments(self, depth: int) -> str:
-        """Of a call: some, at times by name, starred, or none."""
+        """Return arguments of a call: several or none, sometimes named or starred."""
         given = [self.expression(depth) for _ in range(self.chance.choice([0, 1, 1, 2, 2, 2, 3, 4]))]
         if given and self.chance.random() < 0.1:
             given[-1] = self.chance.choice(["*", "**", "dtype=", "shape=", "n=", "end="]) + given[-1]
@@ -162,12 +163,12 @@ class Writer:
         return self.chance.choice([name, name, f"{name}[{self.expression(depth)}]", f"y[{self.expression(depth)}]"])
 
     def block(self, depth: int, most: int = 4) -> list[str]:
-        """Statements as lines, indented once."""
+        """Return statements as lines, indented once."""
         lines = [line for _ in range(self.chance.randint(1, most)) for line in self.statement(depth)]
         return [f"    {line}" for line in lines]
 
     def statement(self, depth: int) -> list[str]:
-        """A statement as lines."""
+        """Return a statement as lines."""
         if depth > 0 and self.chance.random() < 0.3:
             return self._compound(depth - 1)
         if self.chance.random() < (0.03 if self.tidy else 0.15):
@@ -221,7 +222,7 @@ class Writer:
 
 
 def of_grammar(chance: random.Random) -> str:
-    """A program whose kernel and device function are drawn from the grammar."""
+    """Return a program whose kernel and device function are drawn from the grammar."""
     tidy = chance.random() < 0.5
     writer = Writer(chance, tidy)
     inner = ["    return a + b"] if tidy else [*writer.block(1, 2), f"    return {writer.expression(2)}"]
@@ -251,7 +252,7 @@ _KERNELS = [
 
 
 def of_launches(chance: random.Random) -> str:
-    """A kernel that is right, launched with shapes and arguments that are not."""
+    """Return a correct kernel, launched with wrong shapes and arguments."""
     signature = chance.choice(
         ["", "", "", "", "", "", "", "('void(float32[:], float32[:], int32, float32)')", "('nonsense')", "(bad=1)"]
     )
@@ -267,7 +268,7 @@ def of_launches(chance: random.Random) -> str:
 
 # -- programs of ours with changed kernels -----------------------------------------------------------------------------
 class _Changer(ast.NodeTransformer):
-    """Changes one node of a tree, the n-th of those that it comes to."""
+    """Changes one node of a tree: the n-th one that it visits."""
 
     def __init__(self, chance: random.Random, number: int) -> None:
         self.chance, self.left = chance, number
@@ -281,7 +282,7 @@ class _Changer(ast.NodeTransformer):
         return super().generic_visit(node)
 
     def changed(self, node: ast.AST) -> ast.AST:
-        """Another node of the same sort."""
+        """Return another node of the same kind."""
         if isinstance(node, (ast.operator, ast.cmpop)):
             known = ast.operator if isinstance(node, ast.operator) else ast.cmpop
             return self.chance.choice(known.__subclasses__())()
@@ -338,7 +339,7 @@ def _parsed_arguments() -> ast.arguments:
 
 
 def changed_kernels(source: str, chance: random.Random) -> str:
-    """The program with one to three changes within its kernels and device functions."""
+    """Return the program with one to three changes within its kernels and device functions."""
     tree = ast.parse(source)
     kernels = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list]
     for _ in range(chance.randint(1, 3)):
@@ -354,7 +355,7 @@ def changed_kernels(source: str, chance: random.Random) -> str:
 
 
 def _reordered(kernel: ast.FunctionDef, chance: random.Random) -> None:
-    """Statements of a block deleted, doubled, swapped or moved."""
+    """Return the statements of a block with some deleted, doubled, swapped or moved."""
     blocks = [kernel.body, *(node.body for node in ast.walk(kernel) if isinstance(node, (ast.If, ast.For, ast.While)))]
     block = chance.choice(blocks)
     one, other = chance.randrange(len(block)), chance.randrange(len(block))
@@ -446,14 +447,14 @@ BODIES = [
     "import wsemu\nwsemu.check(kernel, 1, 32, (np.zeros(8),), arch=90, dynamic_shared=1.5)\n",
     "import wsemu\nwsemu.replay('no such file', kernel, (np.zeros(8),))\n",
 ]
-"""statements of a host program; a kernel and a launch stand around them"""
+"""statements of a host program; a kernel and a launch surround them"""
 
 ALSO = {"KeyboardInterrupt": 130, "sys.modules.clear()": 4, "builtins.len": 4}
 """exit codes besides 0 to 3: for a program that is interrupted, and for one that breaks Python itself"""
 
 
 def of_host(chance: random.Random) -> str:
-    """A program with something wrong outside of its kernels, before or after a launch."""
+    """Return a host program with an error outside of its kernels, before or after a launch."""
     body = chance.choice(BODIES)
     parts = [body, _LAUNCH] if chance.random() < 0.5 else [_LAUNCH, body]
     return _HEAD + _KERNEL + "".join(parts)
@@ -473,7 +474,7 @@ TEXTS = [
 
 
 def of_text(chance: random.Random) -> bytes:
-    """A file that Python does not take, or a good one cut or changed byte by byte."""
+    """Return a file that Python rejects, or a valid one that is truncated or changed byte by byte."""
     if chance.random() < 0.5:
         return chance.choice(TEXTS)
     data = bytearray(chance.choice(SOURCES).read_bytes())

@@ -55,7 +55,7 @@ def _run(chance: random.Random, launch: bytes, more: dict[str, bytes] | None = N
 
 
 def launch_tree(chance: random.Random, _: Any) -> Input:
-    """A launch file with nodes changed, or made of others' values."""
+    """Return a launch file with nodes changed, or with values of others."""
     tree = dict(chance.choice(SEEDS))
     for key in chance.sample([*tree], min(len(tree), chance.randint(0, 2))):
         tree[key] = chance.choice(SEEDS).get(key, tree[key])
@@ -63,7 +63,7 @@ def launch_tree(chance: random.Random, _: Any) -> Input:
 
 
 def launch_bytes(chance: random.Random, _: Any) -> Input:
-    """A launch file, its PTX or its array cut short or with bytes changed."""
+    """Return a launch file with its own text, its PTX or its array truncated or changed in some bytes."""
     launch, change = as_json(chance.choice(SEEDS)), chance.choice([mutated, mutated, truncated])
     name = chance.choice(["launches/a.json", "launches/a.json", "launches/x.npy", "launches/store.ptx"])
     if name == "launches/a.json":
@@ -72,7 +72,7 @@ def launch_bytes(chance: random.Random, _: Any) -> Input:
 
 
 def arguments(chance: random.Random, _: Any) -> Input:
-    """Arguments on the command line: of the seeds, with pieces of others, with bytes changed."""
+    """Return arguments on the command line: the seeds, with pieces of others, and with bytes changed."""
     words = ["check", "launches/store.ptx", "--grid", "1", "--block", "32"]
     for _number in range(chance.randint(1, 2)):
         words += [chance.choice(["--arg", "--arg", "--arg", "--set", "--link", "--like"]), changed_argument(chance)]
@@ -80,7 +80,7 @@ def arguments(chance: random.Random, _: Any) -> Input:
 
 
 def changed_argument(chance: random.Random) -> str:
-    """An argument of the seeds, changed."""
+    """Return an argument of the seeds, changed."""
     text = chance.choice(ARGUMENTS)
     for _ in range(chance.choice([0, 1, 1, 2])):
         other, at = chance.choice(ARGUMENTS), chance.randrange(len(text) + 1)
@@ -97,7 +97,8 @@ def changed_argument(chance: random.Random) -> str:
 
 
 def layout(chance: random.Random, _: Any) -> Input:
-    """A folder of launch files among which there is what is none: folders, pipes, links to themselves and elsewhere."""
+    """Return a folder of launch files with other entries among them: folders, pipes, links to themselves and
+    elsewhere."""
     made = _run(chance, as_json(chance.choice(SEEDS)))
     names = [f"launches/{n}.json" for n in "bcd"] + ["launches/x.npy", "launches/store.ptx"]
     odd = chance.choice(names)
@@ -133,7 +134,8 @@ count[1, 1](np.zeros(64, np.int64))
 
 
 def cache(chance: random.Random, _: Any) -> Input:
-    """The block of a program as something else: of another name, cut short, changed, with fields that do not fit."""
+    """Return the block of a program as something else: under another name, truncated, changed, with fields that do not
+    fit."""
     blocks = _blocks()
     name, data = chance.choice(sorted(blocks.items()))
     match chance.randrange(5):
@@ -154,7 +156,7 @@ def cache(chance: random.Random, _: Any) -> Input:
 
 
 def sealed(fields: list[bytes]) -> bytes:
-    """A file of machine code with these fields, and a digest that fits them."""
+    """Return a file of machine code with these fields and a matching digest."""
     from wsemu.machine.cache import MAGIC
 
     body = MAGIC + b"".join(struct.pack("<Q", len(field)) + field for field in fields)
@@ -165,7 +167,7 @@ _BLOCKS: dict[str, bytes] = {}
 
 
 def _blocks() -> dict[str, bytes]:
-    """The blocks of `LONG`, as wsemu keeps them, made once."""
+    """Return the blocks of `LONG` as wsemu stores them, made once."""
     if not _BLOCKS:
         from tests.malformed_runs import folder, run
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECONDS = 60.0
-"""that an input may take"""
+"""maximum seconds for an input"""
 MEMORY = 6 << 30
-"""bytes of address space that it may take beyond what the process had"""
+"""maximum bytes of address space for an input, beyond those of the process"""
 ROOT = Path(__file__).parents[1]
 BUGS = (
     "examples/broken/no_empty_wait.py", "examples/broken/both_wait_first.py", "examples/broken/two_pipelines_one_id.py",
@@ -42,7 +42,7 @@ class Ran(NamedTuple):
     """What an input came to."""
 
     code: int | None
-    """None: it did not end in time; negative: a signal ended it"""
+    """exit code; None: it did not end in time; negative: the signal that ended it"""
     out: str
     err: str
     seconds: float
@@ -51,7 +51,7 @@ class Ran(NamedTuple):
 
 
 def warm() -> None:
-    """Load what the commands load, and compile the emulator, so that forks need not."""
+    """Load the modules that the commands load, and compile the emulator, so that forks need not."""
     import wsemu.report.collected  # noqa: F401
     from tests.commands import wsemu as typed
     from wsemu.report import github, html, json, perfetto, replay, sarif, timeline_terminal  # noqa: F401
@@ -66,7 +66,7 @@ def warm() -> None:
 
         (place / PROGRAM).write_bytes(LONG.replace(b"* 0 + 1", b"* 0 + 2"))
         typed("check", "--tier", "always", place / PROGRAM)  # with the parts of the machine that blocks need
-    gc.freeze()  # what is loaded stays: a fork need not look at it
+    gc.freeze()  # exclude loaded objects from garbage collection in the forks
 
 
 def run(given: Input, folder: Path, seconds: float = SECONDS) -> Ran:
@@ -104,7 +104,7 @@ def _read(number: int) -> str:
 
 
 def _child(arguments: list[str], folder: Path, out: int, err: int) -> None:
-    """What `wsemu ARGUMENTS` does as a process of its own; does not return."""
+    """Do what `wsemu ARGUMENTS` does as a process of its own; do not return."""
     os.setsid()
     os.chdir(folder)
     for number, target in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):
@@ -132,7 +132,8 @@ def _child(arguments: list[str], folder: Path, out: int, err: int) -> None:
 
 
 def _wait(child: int, until: float) -> int | None:
-    """The exit code of a child, minus the signal that ended it, or None where it was ended for taking too long."""
+    """Return the exit code of a child, minus the signal that ended it, or None if it was ended because it took too
+    long."""
     pause = 0.001
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -148,14 +149,14 @@ def _wait(child: int, until: float) -> int | None:
 
 
 def _end_group(child: int) -> None:
-    """End what a child and its own children still do."""
+    """End a child and its own children."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
 
 
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
-    """An empty folder, which goes away."""
+    """Yield an empty folder, which is removed afterwards."""
     made = Path(tempfile.mkdtemp(prefix="wsemu-malformed-"))
     try:
         yield made
@@ -164,7 +165,7 @@ def folder() -> Iterator[Path]:
 
 
 def samples() -> list[Saved]:
-    """Programs with bugs and the witnesses that `wsemu check --save-witness` writes of them."""
+    """Return programs with bugs, and the witnesses of them that `wsemu check --save-witness` writes."""
     found = []
     for name in BUGS:
         source = (ROOT / name).read_bytes()
@@ -178,7 +179,7 @@ def samples() -> list[Saved]:
 
 @contextlib.contextmanager
 def _no_edits() -> Iterator[None]:
-    """Edits are not tried for what is found: none is in a witness."""
+    """Try no edits for findings, since witnesses do not contain any."""
     from wsemu.model import settings
 
     before, settings.FIX_BUDGET = settings.FIX_BUDGET, 0.0
@@ -190,7 +191,7 @@ def _no_edits() -> Iterator[None]:
 
 # -- what is required --------------------------------------------------------------------------------------------------
 def wrong(given: Input, ran: Ran) -> str:
-    """What is wrong with the way in which an input ended, or nothing."""
+    """Return what is wrong with the end of an input; empty if nothing is."""
     if ran.code is None:
         return "did not end in time"
     if ran.code < 0:
@@ -214,7 +215,7 @@ def _unclean(ran: Ran) -> str:
 
 
 def _unfinished(given: Input, ran: Ran) -> str:
-    """What is half-written."""
+    """Return the files that are only partly written."""
     if _format(given) in ("json", "sarif") and ran.out.strip() and not _is_json(ran.out):
         return "the document is not JSON"
     for name, data in ran.left.items():

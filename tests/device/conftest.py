@@ -1,4 +1,4 @@
-"""Tests that need a GPU: skipped where there is none, and where Numba-CUDA is not installed."""
+"""Tests that need a GPU: they are skipped without one, and if Numba-CUDA is not installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wsemu.model.errors import UsageError
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip these tests, saying why, unless a GPU can be used; this process does not touch it."""
+    """Skip these tests with a reason unless a GPU can be used; this process does not access it."""
     own = [item for item in items if "device" in item.path.parts]
     if not own:
         return

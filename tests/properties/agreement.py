@@ -1,4 +1,4 @@
-"""Whether what wsemu says of a program is what its interleavings show."""
+"""Compare wsemu's report on a program with what its interleavings show."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ WAYS: Final[dict[str, Callable[[Program], wsemu.Report]]] = {
     "reference": lambda program: check_interpreted(program, engine="reference"),
     "reference, own kernel": lambda program: check_compiled(program, engine="reference"),
 }
-"""how a program is given to wsemu"""
+"""the ways of passing a program to wsemu"""
 STOPS: Final = {MISMATCH, DIVERGENCE}
-"""what ends a run early, so that it need not show all"""
+"""faults that end a run early, so that it need not show the others"""
 SAME: Final = "same-value-store"
 LANE_WAYS: Final[dict[str, Callable[[Lanes], wsemu.Report]]] = {
     "vm, lanes": lambda program: check_lanes(program, engine="vm"),
@@ -39,11 +39,11 @@ LANE_WAYS: Final[dict[str, Callable[[Lanes], wsemu.Report]]] = {
     "reference, lanes": lambda program: check_lanes(program, engine="reference"),
     "reference, mirrored": lambda program: check_lanes(program, mirrored=True, engine="reference"),
 }
-"""how a program of lanes is given to wsemu"""
+"""the ways of passing a program of lanes to wsemu"""
 
 
 class Judged(NamedTuple):
-    """A program, what it can do, and every disagreement, one line each."""
+    """A program, its possible behavior, and every disagreement, one line each."""
 
     text: str
     outlook: Outlook | LaneOutlook
@@ -54,7 +54,7 @@ class Judged(NamedTuple):
 
 
 def judged(program: Program, ways: Iterable[str], of: Mapping[str, Callable[[Program], wsemu.Report]] = WAYS) -> Judged:
-    """Compare the algorithm and wsemu, in some of the ways, with enumeration."""
+    """Compare the algorithm and wsemu with enumeration; the program is passed in some of the ways."""
     can = outlook(program)
     named = [("algorithm", complaint) for complaint in impossible(Algorithm(program).errors, can)]
     for way in ways:
@@ -65,14 +65,14 @@ def judged(program: Program, ways: Iterable[str], of: Mapping[str, Callable[[Pro
 def judged_lanes(
     program: Lanes, ways: Iterable[str], of: Mapping[str, Callable[[Lanes], wsemu.Report]] = LANE_WAYS
 ) -> Judged:
-    """Compare wsemu, in some of the ways, with enumeration."""
+    """Compare wsemu with enumeration; the program is passed in some of the ways."""
     can = lane_outlook(program)
     named = [(way, complaint) for way in ways for complaint in _complaints(of[way](program), can)]
     return Judged(lanes_notation(program), can, [f"{way}: {complaint}" for way, complaint in named])
 
 
 def _complaints(report: wsemu.Report, can: Outlook | LaneOutlook) -> list[str]:
-    """What is wrong with a report."""
+    """Return what is wrong with a report."""
     complaints = []
     if report.verdict not in can.verdicts:
         found = ", ".join(sorted(can.faults)) or "no fault"

@@ -1,7 +1,7 @@
-"""The checkers' algorithm on abstract programs, in as few lines as it takes: one greedy run with vector clocks.
+"""The checkers' algorithm on abstract programs, as short as possible: one greedy run with vector clocks.
 
-It stands between the explorer and the emulator: when the emulator's verdict is wrong and this one is right, the
-implementation has the bug, else the algorithm.
+It helps to locate a bug: if the emulator's verdict is wrong and that of this algorithm is right, the implementation has
+the bug; otherwise the algorithm has it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ RECYCLING = "barrier-recycling"
 
 @dataclass
 class Barrier:
-    """A named barrier: its open generation and who took part in the one before."""
+    """A named barrier: its open generation, and the participants of the one before."""
 
     arrived: int = 0
     expected: int = 0
@@ -50,7 +50,7 @@ class Algorithm:
             self.errors.add(DEADLOCK)
 
     def ended(self, warp: int, interval: int, by: int) -> bool:
-        """Whether what `warp` did in `interval` happens before what warp `by` does now."""
+        """Return whether what `warp` did in `interval` happens before what warp `by` does now."""
         return warp == by or self.clocks[by].get(warp, 0) >= interval
 
     def access(self, warp: int, operation: Operation) -> None:
@@ -61,7 +61,7 @@ class Algorithm:
         earlier.append((warp, self.intervals[warp], write))
 
     def take_part(self, warp: int, operation: Operation) -> bool:
-        """Count a warp into the open generation; False when its count is another one."""
+        """Count a warp into the open generation; return False if its count differs."""
         barrier = self.barriers.setdefault(operation.place, Barrier())
         if barrier.arrived and barrier.expected != operation.threads:
             return False
@@ -91,6 +91,6 @@ class Algorithm:
 
 
 def join(clock: dict[int, int], other: dict[int, int]) -> None:
-    """Let `clock` know what `other` knows."""
+    """Join the clock `other` into `clock`."""
     for warp, interval in other.items():
         clock[warp] = max(clock.get(warp, 0), interval)

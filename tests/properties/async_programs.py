@@ -22,7 +22,7 @@ FENCES = ("async", "async.global", "async.shared::cta")
 
 
 class Writer:
-    """Puts steps into a program; lanes that execute one stand first among its operands."""
+    """Puts steps into a program; the lanes that execute a step are its first operand."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.k = kernel
@@ -33,7 +33,7 @@ class Writer:
             self.under(lanes, partial(getattr(self, name), *operands))
 
     def under(self, lanes: int, body: Callable[[], None]) -> None:
-        """Guard what follows: by no lanes below `lanes`, 32 all."""
+        """Guard the following steps: only lanes below `lanes` execute them; 32 stands for all."""
         if lanes == 32:
             body()
             return
@@ -78,7 +78,7 @@ class Writer:
         return self.k.emit("add.b64", self.k.a, self.k.c(offset, "b64"))
 
     def copy(self, tile: int, width: int, size: int, spread: int) -> None:
-        """cp.async, each lane its own bytes, or all the same."""
+        """Emit cp.async; each lane copies its own bytes, or all lanes copy the same ones."""
         lane = self.k.emit("cvt.b64.u32", self.k.lane)
         step = self.k.c(width if spread else 0, "b64")
         to, source = (self.k.emit("mad.b64", lane, step, base) for base in (self.k.at(tile), self.k.a))
@@ -146,7 +146,7 @@ class Writer:
 
 
 def soup_step(rng: random.Random) -> Step:
-    """Any operation."""
+    """Return a random operation."""
     lanes = rng.choice((32, 32, 32, 1, 1, 1, 5, -1, -1, -7))
     bar, tile, size = rng.randrange(2), rng.choice(TILES), rng.choice(SIZES)
     flags = rng.choice((0, 0, 0, 0, RELAXED, DROP, NO_COMPLETE, RELAXED | DROP))
@@ -193,7 +193,7 @@ def _copy(rng: random.Random, tile: int) -> tuple[int, int, int, int]:
 
 
 def soup(rng: random.Random) -> tuple[list[tuple[int, int]], list[list[Step]]]:
-    """Counts of mbarriers, each with the lanes that make it; steps of each warp."""
+    """Return the counts of mbarriers, each with the lanes that initialize it, and the steps of each warp."""
     makes = [(1, rng.choice((1, 1, 2, 32, 33))) for _ in range(2)]
     warps = [[soup_step(rng) for _ in range(rng.randrange(2, 9))] for _ in range(rng.choice((2, 2, 3)))]
     if rng.random() < 0.3:
@@ -203,7 +203,7 @@ def soup(rng: random.Random) -> tuple[list[tuple[int, int]], list[list[Step]]]:
 
 
 def ring(rng: random.Random) -> tuple[list[tuple[int, int]], list[list[Step]]]:
-    """A producer and a consumer that hand each other a tile, right but for what a mutation changes."""
+    """Return a producer and a consumer that hand each other a tile, correct except for what a mutation changes."""
     rounds, lone = rng.randrange(2, 5), rng.random() < 0.5
     by = rng.choice(("bulk", "copies", "plus", "plain"))
     producers, consumers = (32 if by in ("copies", "plus", "plain") else 1), (1 if lone else 32)
@@ -233,7 +233,7 @@ def ring(rng: random.Random) -> tuple[list[tuple[int, int]], list[list[Step]]]:
 
 
 def mutate(rng: random.Random, warps: list[list[Step]]) -> None:
-    """Leave a step out, double it, swap two, or let other lanes do it."""
+    """Remove a step, double it, swap two, or let other lanes execute it."""
     steps = rng.choice(warps)
     if not steps:
         return
@@ -254,7 +254,7 @@ def mutate(rng: random.Random, warps: list[list[Step]]) -> None:
 
 
 def program(seed: int) -> tuple[Kernel, int]:
-    """A program, and how many threads run it."""
+    """Return a program, and the number of threads that run it."""
     rng = random.Random(seed)
     makes, warps = (soup if rng.random() < 0.5 else ring)(rng)
     kernel = Kernel()
@@ -278,7 +278,7 @@ def ran(seed: int, engine: str) -> Ran:
 
 
 def differences(seed: int) -> list[str]:
-    """What the two engines' outcomes of a program do not have in common."""
+    """Return the differences between the outcomes of a program on the two engines."""
     one, other = ran(seed, "reference"), ran(seed, "vm")
     found = []
     for name in (

@@ -40,7 +40,7 @@ class Access(NamedTuple):
     """the first byte"""
     generic: bool
     odd: int = -1
-    """the byte of a store that differs where stores are alike"""
+    """the byte of a store that differs in programs whose stores are otherwise alike"""
 
     @property
     def bytes(self) -> range:
@@ -68,7 +68,7 @@ class Program(NamedTuple):
 
 
 def byte_program(source: random.Random, place: str = "") -> Program:
-    """Return a program of two or three threads, at a place that is drawn if none is given."""
+    """Return a program of two or three threads, at the given position or a random one."""
     place = place or source.choice(PLACES)
     space = "global" if place == "ctas" else source.choice(SPACES)
     threads = source.choice((2, 2, 3))
@@ -130,12 +130,12 @@ def _agree(one: Access, other: Access) -> bool:
 
 
 def _alike_byte(access: Access, at: int) -> int:
-    """Return what a store writes to a byte where stores are alike."""
+    """Return the value that a store writes to a byte in programs whose stores are alike."""
     return 7 * at + 1 + (at == access.odd)
 
 
 def expected(program: Program) -> tuple[bytes, list[int]]:
-    """Return what a program without a race leaves in memory, and the total of each thread."""
+    """Return the contents of memory after a program without a race, and the total of each thread."""
     memory, totals = bytearray(AREA), [0] * len(program.rounds[0])
     for lines in program.rounds:
         for n, own in enumerate(lines):
@@ -152,7 +152,8 @@ def expected(program: Program) -> tuple[bytes, list[int]]:
 
 
 def _value(program: Program, access: Access, element: int, thread: int, number: int) -> int:
-    """Return what a thread stores in an element: each byte shows which thread it was, or where it lies."""
+    """Return the value that a thread stores in an element: each byte shows which thread it was, or where the byte
+    is."""
     first = access.at + element * access.size
     own = (
         [_alike_byte(access, first + k) for k in range(access.size)] if program.alike else [32 * (thread + 1) + number]
@@ -220,7 +221,7 @@ def _written(program: Program, accesses: tuple[Access, ...], thread: int) -> Ite
 
 # -- judging -----------------------------------------------------------------------------------------------------------
 class Judged(NamedTuple):
-    """What the model and wsemu say about a program."""
+    """What the model and wsemu report about a program."""
 
     program: Program
     found: Conflicts

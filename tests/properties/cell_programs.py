@@ -24,7 +24,7 @@ _NAMES = "efgh"
 
 
 class _Shape(NamedTuple):
-    """What the kernel at hand is like."""
+    """The properties of the kernel that is generated."""
 
     style: str
     warps: int
@@ -33,7 +33,7 @@ class _Shape(NamedTuple):
 
 
 def _vector(draw: random.Random, array: str, first: str, n: int) -> list[str]:
-    """A store or load of n elements from this one on by each lane."""
+    """Return a store or load of n consecutive elements by each lane, starting at this one."""
     if draw.random() < 0.4:
         return [f"ptx.st_v{n}({array}, {first}, ({', '.join(['w'] * n)}))"]
     names = _NAMES[:n]
@@ -127,7 +127,7 @@ def _head(draw: random.Random, shape: _Shape) -> list[str]:
     if shape.style == "cluster":
         other = draw.choice(("1 - ptx.cluster_ctarank()", "0", "ptx.cluster_ctarank()"))
         head.append(f"far = ptx.mapa(s, {other})")
-    if draw.random() < 0.8:  # all of it is written
+    if draw.random() < 0.8:  # all of it is initialized
         for name in shape.arrays:
             head += [f"for i in range({ROWS + 4}):", "    if w == i % 2:", f"        {name}[32 * i + l] = i"]
         head.append("ptx.cluster_sync()" if shape.style == "cluster" else "cuda.syncthreads()")
@@ -135,7 +135,7 @@ def _head(draw: random.Random, shape: _Shape) -> list[str]:
 
 
 def program(seed: int) -> LoopProgram:
-    """A random program; its arguments are those of `loop_programs`."""
+    """Return a random program; its arguments are those of `loop_programs`."""
     draw = random.Random(seed)
     style = draw.choice(STYLES)
     warps, grid = draw.choice((2, 2, 3, 4, 4, 7)), draw.choice((1, 2, 2, 3))

@@ -1,5 +1,5 @@
-"""Random kernels of an mbarrier that lies among the rows which their warps read and write, side by side or apart: some
-of these accesses have bytes of it, while it is live, before or after."""
+"""Random kernels with an mbarrier among the rows that their warps read and write, converged or diverged.  Some of these
+accesses touch bytes of the mbarrier, while it is live, before, or after."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _access(draw: random.Random) -> list[str]:
 
 
 def program(seed: int) -> LoopProgram:
-    """A random program; its arguments are those of `loop_programs`."""
+    """Return a random program; its arguments are those of `loop_programs`."""
     draw = random.Random(seed)
     warps, at = draw.choice((1, 2, 2, 3)), draw.choice((0, 3, 20, 60, 97))
     far = draw.random() < 0.4
     body: list[str] = []
     for _ in range(draw.randrange(2, 7)):
         lines = _access(draw)
-        if far:  # behind the rows that the mbarrier lies among
+        if far:  # after the rows around the mbarrier
             lines = [line.replace("s[", f"s[{_WORDS} + ").replace("(s, ", f"(s, {_WORDS} + ") for line in lines]
         which = draw.choice(("", "", f"if w == {draw.randrange(warps)}:", "if l < 9:", "if r == 1:"))
         body += [which, *(f"    {line}" for line in lines)] if which else lines

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 (ADD, DROP, EXPECT_ARRIVE, EXPECT, WAIT, PEEK, LOAD, COPY, INC, NOINC, COPIED, OUT, OVER_OUT, READ_OUT, READ, WRITE,
  FENCE, SYNC, _, SEND, SYNC_RELAXED) = range(1, len(KINDS))  # fmt: skip
 MEETING: Final = 7
-"""the named barrier that stands for the cluster's"""
+"""the named barrier that represents that of the cluster"""
 
 
 @cuda.jit
 def interpreter(table, counts, homes, places, source, sink):
-    """Each CTA of a warp runs a line of the table in its first lane; `homes` and `places` are the ranks of the CTAs of
-    mbarriers and variables."""
+    """Return a kernel in which each CTA of a warp runs a line of the table in its first lane; `homes` and `places` are
+    the ranks of the CTAs of mbarriers and variables."""
     bars = cuda.shared.array(MBARRIERS, uint64)
     tile = cuda.shared.array((VARIABLES, 4), float32)
     rank, lane = ptx.cluster_ctarank(), cuda.threadIdx.x
@@ -114,7 +114,7 @@ def interpreter(table, counts, homes, places, source, sink):
 
 
 class Spread(NamedTuple):
-    """Where the mbarriers and variables of a program are, by the rank of a CTA; thread t is in CTA t."""
+    """The locations of a program's mbarriers and variables, as ranks of CTAs; thread t is in CTA t."""
 
     program: Program
     homes: tuple[int, ...]
@@ -125,7 +125,7 @@ class Spread(NamedTuple):
 
 
 def check_spread(spread: Spread, engine: Engine = "vm") -> wsemu.Report:
-    """wsemu's report of a program."""
+    """Return wsemu's report on a program."""
     program = spread.program
     threads = len(program.threads)
     table = np.zeros((threads, max(1, *map(len, program.threads)), 3), int32)
@@ -141,8 +141,8 @@ def check_spread(spread: Spread, engine: Engine = "vm") -> wsemu.Report:
 
 
 def spread(random: Random, program: Program) -> Spread | None:
-    """A program with its objects placed, and meetings of all threads, mostly one at the end; None where its steps want
-    one of them in two CTAs."""
+    """Return a program with its objects placed, and meetings of all threads, usually one at the end; None if its steps
+    require one of them in two CTAs."""
     program = _with_meetings(random, _with_sends(random, program))
     homes: list[set[int]] = [set() for _ in program.counts]
     places: list[set[int]] = [set() for _ in range(VARIABLES)]
@@ -177,12 +177,12 @@ def spread(random: Random, program: Program) -> Spread | None:
 
 
 def _goal(step: Step) -> int:
-    """The variable that a bulk copy writes."""
+    """Return the variable that a bulk copy writes."""
     return step.number // VARIABLES if step.kind == "V" else step.number
 
 
 def _with_sends(random: Random, program: Program) -> Program:
-    """In some programs with copies between CTAs in place of loads, from a variable that is written for them."""
+    """In some programs, replace loads by copies between CTAs, from a variable that is written for them."""
     if random.random() < 0.6:
         return program
     source = random.randrange(0, VARIABLES)
@@ -216,7 +216,7 @@ def _with_meetings(random: Random, program: Program) -> Program:
 
 
 def clustered(random: Random) -> Spread:
-    """A ring or random steps, spread over 2 or 3 CTAs."""
+    """Return a ring or random steps, spread over 2 or 3 CTAs."""
     while True:
         program = ring(random) if random.random() < 0.75 else mixed(random)
         if len(program.threads) > 1 and (found := spread(random, program)):

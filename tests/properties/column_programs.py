@@ -44,9 +44,9 @@ OF_THREAD = frozenset((MULTIPLY, COMMIT, COPY))
 RESPONSE = 2
 """the stage that a request of cluster launch control writes"""
 BYTES = (128, 128, 16)
-"""of a copy into each stage"""
+"""bytes of a copy into each stage"""
 REGION = 8
-"""operand of a product in region n, as `other`: REGION + n; less: a stage"""
+"""operand of a product in region n, as `other`: REGION + n; smaller numbers are stages"""
 
 
 class Step(NamedTuple):
@@ -94,7 +94,7 @@ class ColumnProgram(NamedTuple):
         return "\n".join([*steps, f"counts {self.counts}, scaled {self.scaled}"])
 
     def ptx(self) -> str:
-        """Return a kernel that executes them; all warps meet before the columns are released."""
+        """Return a kernel that executes the steps; all warps meet before the columns are released."""
         inits = "".join(
             f"  @%p2 mbarrier.init.shared::cta.b64 [%r4+{8 * n}], {count};\n" for n, count in enumerate(self.counts)
         )
@@ -113,7 +113,7 @@ class ColumnProgram(NamedTuple):
         return text.replace("<idesc>", "0x10040010" if pair else "0x8020010")
 
     def can_fail(self) -> bool | None:
-        """Return whether some interleaving fails or differs; None: there are too many."""
+        """Return whether some interleaving fails or differs; None if there are too many."""
         return Enumeration(self).fails()
 
 
@@ -144,7 +144,7 @@ ALLOCATED:
   @%p2 fence.proxy.async.shared::cta;
   and.b32 %r6, %r1, 31; setp.eq.u32 %p3, %r6, 0;
 """
-"""two stages of A, B behind them"""
+"""two stages of A, followed by those of B"""
 MEET = """
   fence.mbarrier_init.release.cluster;
 <meet>  ld.shared.b32 %r11, [%r2]; mapa.shared::cluster.u32 %r27, %r4, 0;
@@ -236,7 +236,7 @@ def _emit_fetch(step: Step) -> str:
 # -- enumeration -------------------------------------------------------------------------------------------------------
 
 Access = tuple[int, int]
-"""(thread, step): one operation, by what it is"""
+"""(thread, step): one operation"""
 Cell = tuple[str, int, int, int]
 """a slot (d), region (r) or stage (s), its number, its CTA, and the quarter of the lanes"""
 Write = tuple[Access, bool]
@@ -244,7 +244,7 @@ Write = tuple[Access, bool]
 KNOWN: Write = ((-1, -1), True)
 """stages are zero before the launch begins"""
 COPIED: Write = ((-2, -2), True)
-"""what each bulk copy leaves: all have one source, which nobody writes"""
+"""the value that each bulk copy writes: all copies have one source, which is never written"""
 
 
 class Bar(NamedTuple):
@@ -279,9 +279,9 @@ class Enumeration:
         cells = {cell: None for reads, writes in self.touched.values() for cell in (*reads, *writes)}
         self.cells = {cell: n for n, cell in enumerate(cells)}
         self.found: dict[tuple[Access, Cell], Write | None] = {}
-        """access and cell -> the last write that it finds"""
+        """access and cell -> the last write that the access finds"""
         self.phases: dict[tuple[Access, int], int] = {}
-        """operation and mbarrier -> the phase that it meets"""
+        """operation and mbarrier -> the phase in which it takes effect"""
         self.failed = False
 
     def fails(self) -> bool | None:
@@ -311,14 +311,14 @@ class Enumeration:
 
     def _follow(self, state: State) -> list[State]:
         threads = list(enumerate(zip(state.at, self.program.threads, strict=True)))
-        for n, (at, thread) in threads:  # what only its own thread notices needs no other order
+        for n, (at, thread) in threads:  # an order that only its own thread observes does not matter
             if at < len(thread) and (thread[at].what in AGENTS or thread[at].what in (*WAITED, FENCE, PLAIN)):
                 after = self._execute(state, n, at)
                 if after is not None:
                     return [after]
         found = [self._happen(state, one) for one in state.pending if self._is_ready(state, one)]
         if self._has_ended(state) and any(self._step(one).what != COMMIT for one in state.pending):
-            self.failed = True  # the release of the columns, or the end, may come before
+            self.failed = True  # the release of the columns, or the end, may come first
         for n, (at, thread) in threads:
             if at < len(thread) and (after := self._execute(state, n, at)) is not None:
                 found.append(after)
@@ -330,7 +330,7 @@ class Enumeration:
         after = state._replace(at=tuple(one + (thread == n) for thread, one in enumerate(state.at)))
         cta = self.program.roles[n].cta
         if step.what in OF_THREAD and n:
-            return after  # it is not in the kernel
+            return after  # the operation is not in the kernel
         if step.what in AGENTS:
             return after._replace(pending=state.pending | {(n, at)})
         if step.what in WAITED:
@@ -365,7 +365,7 @@ class Enumeration:
         return state._replace(bars=(*state.bars[:n], new, *state.bars[n + 1 :]))
 
     def _is_ready(self, state: State, one: Access) -> bool:
-        """Return whether an operation may happen: those that it comes after have."""
+        """Return whether an operation may happen, because all operations before it have happened."""
         step = self._step(one)
         return not any(
             other[0] == one[0] and other[1] < one[1] and _is_pipelined(self._step(other), step)
@@ -389,7 +389,7 @@ class Enumeration:
         """Let the accesses of an operation happen."""
         step, (reads, writes) = self._step(one), self.touched[one]
         known: dict[int, bool] = {}
-        """quarter -> whether all operands there have values"""
+        """quarter -> whether all operands in it have values"""
         for cell in reads:
             before = state.last[self.cells[cell]]
             self._finds(one, cell, before)
@@ -571,7 +571,7 @@ def draw_columns(source: random.Random) -> ColumnProgram:
 
 
 def _draw_plain(source: random.Random) -> tuple[Ring, int, bool]:
-    """Accumulators alone: one or two warps load them."""
+    """Draw a ring of accumulators alone, which one or two warps load."""
     tiles, slots, readers = source.randint(1, 3), source.randint(1, 2), source.randint(1, 2)
     ring = Ring(ALONE, 1 + readers)
     _accumulate(ring, source, tiles, slots, range(1, 1 + readers), lambda tile: 0)
@@ -587,7 +587,7 @@ def _accumulate(
     operand: Callable[[int], int],
     feed: Feed | None = None,
 ) -> None:
-    """Add products of tiles into slots, and their readers; `feed` adds what comes before and after each product."""
+    """Add products of tiles into slots, and their readers; `feed` adds the steps before and after each product."""
     adds, stores = source.random() < 0.3, source.random() < 0.2
     full, spare = ring.add_bars(slots, 1), ring.add_bars(slots, len(readers))
     for tile in range(tiles):
@@ -605,7 +605,8 @@ def _accumulate(
 
 
 def _feed(ring: Ring, stages: int, fillers: tuple[int, ...], *, copies: bool) -> Feed:
-    """Return what feeds the product of a tile from stages that other threads fill, with bulk copies or stores."""
+    """Return the steps that feed the product of a tile from stages that other threads fill, with bulk copies or
+    stores."""
     full, empty = ring.add_bars(stages, len(fillers)), ring.add_bars(stages, 1)
 
     def feed(tile: int) -> tuple[list[Step], list[Step]]:
@@ -624,7 +625,7 @@ def _feed(ring: Ring, stages: int, fillers: tuple[int, ...], *, copies: bool) ->
 
 
 def _draw_fed(source: random.Random) -> tuple[Ring, int, bool]:
-    """Stages of shared memory, filled by a warp."""
+    """Draw a ring with stages of shared memory, filled by a warp."""
     tiles, slots, stages = source.randint(1, 3), source.randint(1, 2), source.randint(1, 2)
     ring = Ring(ALONE, 4)
     feed = _feed(ring, stages, (3,), copies=source.random() < 0.6)
@@ -633,7 +634,7 @@ def _draw_fed(source: random.Random) -> tuple[Ring, int, bool]:
 
 
 def _draw_copied(source: random.Random) -> tuple[Ring, int, bool]:
-    """Regions of tensor memory, filled by `cp` from stages: A, or scale factors."""
+    """Draw a ring with regions of tensor memory, filled by `cp` from stages: A, or scale factors."""
     tiles, slots, regions = source.randint(1, 2), source.randint(1, 2), source.randint(1, 2)
     scaled = source.random() < 0.5
     ring = Ring(ALONE, 4)
@@ -648,7 +649,7 @@ def _draw_copied(source: random.Random) -> tuple[Ring, int, bool]:
 
 
 def _draw_stored(source: random.Random) -> tuple[Ring, int, bool]:
-    """A of the second product of a tile is stored by the warps that load the first one."""
+    """Draw a ring in which the warps that load the first product of a tile store A of the second one."""
     tiles = source.randint(1, 2)
     ring = Ring(ALONE, 3)
     (scores,), (ready,), (sums,), (spare,) = (ring.add_bars(1, n) for n in (1, 2, 1, 2))
@@ -665,7 +666,7 @@ def _draw_stored(source: random.Random) -> tuple[Ring, int, bool]:
 
 
 def _draw_pair(source: random.Random) -> tuple[Ring, int, bool]:
-    """A pair of CTAs: one thread multiplies for both; each fills its stages and loads its slots."""
+    """Draw a ring of a pair of CTAs: one thread multiplies for both; each CTA fills its stages and loads its slots."""
     tiles, slots = source.randint(1, 2), source.randint(1, 2)
     ring = Ring(PAIR, 5)
     feed = _feed(ring, 1, (3, 4), copies=False) if source.random() < 0.6 else None
@@ -674,7 +675,7 @@ def _draw_pair(source: random.Random) -> tuple[Ring, int, bool]:
 
 
 def _draw_request(source: random.Random) -> tuple[Ring, int, bool]:
-    """A request of cluster launch control beside a ring: warps read its response."""
+    """Draw a ring with a request of cluster launch control, whose response warps read."""
     ring = Ring(ALONE, 4)
     (full,) = ring.add_bars(1, 1)
     _accumulate(ring, source, source.randint(1, 2), 1, range(1, 3), lambda tile: 0)

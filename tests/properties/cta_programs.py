@@ -1,6 +1,7 @@
-"""Random kernels whose CTAs are alike, or nearly: places that depend on the CTA, guards for some CTAs, strided loops.
+"""Random kernels whose CTAs are symmetric, or nearly: positions that depend on the CTA, guards for some CTAs, strided
+loops.
 
-What `--corners` says of them from some CTAs is compared with a launch of all.
+The report of `--corners` on some of their CTAs is compared with a launch of all.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _HEADS = (
 
 
 def program(seed: int) -> LoopProgram:
-    """A random program."""
+    """Return a random program."""
     draw = random.Random(seed)
     body: list[str] = []
     for _ in range(draw.randint(1, 3)):
@@ -60,7 +61,7 @@ def _statement(draw: random.Random) -> list[str]:
 
 
 def tried(made: LoopProgram, kernel: Any) -> tuple[str, str]:
-    """(what became of it, what contradicts it): decided from some CTAs, and by all of them."""
+    """Return (outcome, contradiction): the program is decided from some CTAs, and by all of them."""
     some, everything = made.arguments(4), made.arguments(4)
     report = wsemu.check(kernel, made.grid, made.threads, some, corners=True, budget=300_000)
     whole = wsemu.check(kernel, made.grid, made.threads, everything, budget=300_000)

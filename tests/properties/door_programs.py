@@ -211,7 +211,7 @@ class Writer:
                 self.suite(1)
 
     def count(self) -> None:
-        """A `while` loop with a counter of its own, which a `continue` does not skip."""
+        """Emit a `while` loop with a counter of its own, which a `continue` does not skip."""
         self.counters += 1
         counter = f"c{self.counters}"
         self.line(f"{counter} = {self.pick(('3', '2', '0', 'n', 'N', 't % 3'))}")
@@ -231,7 +231,7 @@ class Writer:
                     self.suite(1)
 
     def exchange(self) -> None:
-        """Through an array that threads share, or one of their own."""
+        """Emit an exchange through an array that threads share, or one of their own."""
         where, width = self.pick((("shared", THREADS), ("local", 4)))
         self.line(f"s = cuda.{where}.array({width}, np.{self.pick(_CASTS)})")
         self.line(f"s[t % {width}] = min(max({self.leaf()}, 0), 100)")
@@ -281,7 +281,7 @@ class Program(NamedTuple):
 
 
 def door_program(source: random.Random) -> Program:
-    """A random kernel."""
+    """Return a random kernel."""
     w = Writer(source)
     w.line("t = cuda.threadIdx.x")
     w.line("k = 1")
@@ -318,7 +318,7 @@ def door_program(source: random.Random) -> Program:
 
 
 def arrays(program: Program) -> tuple[Any, ...]:
-    """What the kernel is given: numbers that differ, and those of 64 bits without a sign that are large."""
+    """Return the kernel's arguments: distinct numbers; unsigned ones of 64 bits are large."""
     numbers = np.arange(THREADS)
     made = []
     for place, name in enumerate(program.inputs):
@@ -335,7 +335,7 @@ def arrays(program: Program) -> tuple[Any, ...]:
 
 
 def functions(program: Program) -> Any:
-    """The kernel, of its text."""
+    """Return the kernel that a text defines."""
     space: dict[str, Any] = {
         "cuda": cuda, "np": np, **GLOBALS, **{name: getattr(np, name) for name in _CASTS},
     }  # fmt: skip
@@ -347,14 +347,14 @@ def functions(program: Program) -> Any:
 
 
 class Door(NamedTuple):
-    """What one door says of a program: its bits, verdict and codes, or why it is closed."""
+    """The result of one front end on a program: its bits, verdict and codes, or why it rejects the program."""
 
     bits: tuple[bytes, ...]
     verdict: str
     codes: tuple[str, ...]
     closed: str = ""
     wrong: bool = False
-    """whether it says that the kernel is wrong, not that it is beyond it"""
+    """true if it reports an error in the kernel, not that the kernel is unsupported"""
 
 
 def _through(launch: Callable[[tuple[Any, ...]], Any], given: tuple[Any, ...]) -> Door:
@@ -367,7 +367,7 @@ def _through(launch: Callable[[tuple[Any, ...]], Any], given: tuple[Any, ...]) -
 
 
 def own_door(program: Program) -> Door:
-    """By wsemu's front end."""
+    """Run a kernel by wsemu's front end."""
     kernel = functions(program)
     try:
         with using(Settings(numba_ptx=False)):
@@ -380,7 +380,7 @@ def own_door(program: Program) -> Door:
 
 
 def numba_door(program: Program) -> Door:
-    """By Numba-CUDA's PTX."""
+    """Run a kernel by Numba-CUDA's PTX."""
     from numba.core.errors import NumbaError as CoreError
     from numba.cuda.core.errors import NumbaError
 
@@ -396,14 +396,14 @@ def numba_door(program: Program) -> Door:
 
 
 class Compared(NamedTuple):
-    """What came of one program: `outcome` for counts, `complaint` where the doors differ."""
+    """The result of one program: `outcome` for counts, `complaint` if the front ends differ."""
 
     outcome: str
     complaint: str = ""
 
 
 def compare_doors(program: Program) -> Compared:
-    """Judge one program."""
+    """Compare the front ends on one program."""
     own = own_door(program)
     numba = numba_door(program)
     if numba.closed:

@@ -18,14 +18,15 @@ from itertools import combinations
 from typing import Final, NamedTuple
 
 LANES: Final = 32
-"""what one operation counts"""
+"""number of threads for which one operation counts"""
 SYNC, ARRIVE, READ, WRITE = "SARW"
 DEADLOCK, MISMATCH, ALL_ARRIVE = "deadlock", "count-mismatch", "all-arrive"
 GENERATIONS, RACE = "generations", "race"
 FAULTS: Final = (DEADLOCK, MISMATCH, ALL_ARRIVE, GENERATIONS, RACE)
-"""what some interleaving can show; `generations`: two of them run one operation in different generations"""
+"""faults that some interleaving can show; `generations`: two interleavings run one operation in different
+generations"""
 ENDS: Final = frozenset({DEADLOCK, MISMATCH})
-"""what an interleaving can end in before its end"""
+"""faults in which an interleaving can end early"""
 
 
 class Operation(NamedTuple):
@@ -49,7 +50,7 @@ _OPERATION = re.compile(r"([SARW])\((\d+)(?:,(\d+))?\)")
 
 
 def notation(program: Program) -> str:
-    """The program in one line."""
+    """Return the program as one line."""
 
     def text(operation: Operation) -> str:
         kind, place, threads = operation
@@ -59,7 +60,7 @@ def notation(program: Program) -> str:
 
 
 def parse(line: str) -> Program:
-    """The program that `notation` wrote."""
+    """Return the program that `notation` wrote."""
     return tuple(
         tuple(Operation(kind, int(place), int(count or 0)) for kind, place, count in _OPERATION.findall(warp))
         for warp in line.split("|")
@@ -91,12 +92,12 @@ class Explorer:
         self.start: State = (0,) * (self.warps + 3 * len(used))
         self.conflicts = self._conflicts(program)
         self.generation: dict[tuple[int, int], int] = {}
-        """(warp, step) -> the generation it ran in when it was first met"""
+        """(warp, step) -> the generation in which it ran when it was first visited"""
         self.completes = False
-        """whether some interleaving visited so far comes to its end"""
+        """true if some interleaving visited so far runs to its end"""
 
     def _conflicts(self, program: Program) -> list[tuple[int, int, set[tuple[int, int]]]]:
-        """(warp u, warp v, pairs of places at which their next accesses can conflict)."""
+        """Return (warp u, warp v, pairs of positions at which their next accesses can conflict)."""
         blocks = [_blocks(warp) for warp in program]
         result = []
         for u, v in combinations(range(self.warps), 2):
@@ -111,7 +112,7 @@ class Explorer:
         return result
 
     def faults(self) -> Iterator[str]:
-        """What goes wrong, as it is met; a fault may be named more than once."""
+        """Yield faults as they are found; a fault may be yielded more than once."""
         seen = {self.start}
         todo = [self.start]
         while todo:
@@ -136,7 +137,8 @@ class Explorer:
                 yield DEADLOCK
 
     def _step(self, state: State, warp: int) -> tuple[State, list[str]]:
-        """The state after a warp's next barrier operation, and what goes wrong; `state` itself when it cannot go on."""
+        """Return the state after a warp's next barrier operation, and the fault that occurs; `state` itself if the warp
+        cannot continue."""
         number = state[warp] >> 1
         kind, barrier, count = self.steps[warp][number]
         at = self.position[barrier]
@@ -159,7 +161,8 @@ class Explorer:
 
 
 def _blocks(warp: tuple[Operation, ...]) -> list[tuple[int, int]]:
-    """(variables read, variables written), as bits, before each barrier operation of a warp and after the last."""
+    """Return (variables read, variables written), as bits, before each barrier operation of a warp and after the
+    last."""
     blocks = [(0, 0)]
     for kind, place, _ in warp:
         reads, writes = blocks[-1]
@@ -178,39 +181,39 @@ class Outlook(NamedTuple):
     faults: frozenset[str]
     """each in some interleaving"""
     completes: bool
-    """some interleaving comes to its end"""
+    """true if some interleaving runs to its end"""
     ends: frozenset[str]
-    """those of the faults in which the others end"""
+    """the faults in which the other interleavings end"""
 
     @property
     def open(self) -> frozenset[str]:
-        """What is not decided."""
+        """Return what is not decided."""
         return frozenset()
 
     @property
     def hidden(self) -> frozenset[str]:
-        """Those of the faults that one run need not show."""
+        """Return the faults that one run need not show."""
         return frozenset()
 
     @property
     def same(self) -> bool:
-        """Whether stores of one value are all that nothing orders: here each warp stores another one."""
+        """Return whether only stores of one value are unordered; here each warp stores another value."""
         return False
 
     @property
     def verdicts(self) -> set[str]:
-        """Those that are right."""
+        """Return the correct verdicts."""
         return {"failed" if self.faults else "verified"}
 
     def always_ends_in(self, fault: str) -> bool:
-        """Whether all interleavings end in one fault."""
+        """Return whether all interleavings end in one fault."""
         return not self.completes and self.ends == {fault}
 
 
 def outlook(program: Program) -> Outlook:
-    """All that can happen.  A program is correct if it has no faults.
+    """Return all possible behavior.  A program is correct if it has no faults.
 
-    A generation counts as different when two interleavings that have not ended yet differ in it.  Either both can be
+    A generation counts as different if two interleavings that have not ended yet differ in it.  Either both can be
     completed, and then complete ones differ, or one of them cannot, and then there is another fault.
     """
     explorer = Explorer(program)
