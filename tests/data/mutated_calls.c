@@ -13,12 +13,12 @@
 typedef uint64_t Word;
 typedef int (*Call)(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
 enum { POOL = 24, THREADS = 3, STEPS = 40 };
+enum { NONE, ADDRESS, STREAM, EVENT, MODULE, FUNCTION, GRAPH, EXEC, NODE, OBJECT, KINDS };
 static const char *ptx;
 static __thread Word state;
-static Word pools[8][POOL]; /* of each kind: what calls have returned, freed ones among them */
+static Word pools[KINDS][POOL]; /* of each kind: what calls have returned, freed ones among them */
 static char host[4096];
 static int (*error_name)(int, const char **);
-enum { NONE, ADDRESS, STREAM, EVENT, MODULE, FUNCTION, GRAPH, EXEC };
 static Word draw(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state; }
 static Word below(Word most) { return draw() % most; }
 static Word odd_size(void) {
@@ -29,14 +29,53 @@ static Word handle(int kind) {
     switch (below(8)) {
     case 0: return 0;
     case 1: return below(2) ? draw() : below(4096);
-    case 2: return pools[1 + below(7)][below(POOL)];
+    case 2: return pools[1 + below(KINDS - 1)][below(POOL)];
     default: return pools[kind][below(POOL)];
     }
 }
 static Word address(void) { return handle(ADDRESS) + (below(4) ? 0 : odd_size()); }
 static Word host_pointer(void) { return below(5) ? (Word)(host + below(64)) : below(2) ? 0 : draw(); }
 static void keep(int kind, Word value) { pools[kind][below(POOL)] = value; }
+static int owned;
+static void disown(void *data) { __atomic_add_fetch((int *)data, 1, __ATOMIC_RELAXED); }
+/* Calls about the nodes of graphs.  Structures are zero or odd where it does not matter. */
+static int call_about_nodes(void) {
+    enum { ADD_KERNEL, ADD_FILL, ADD_COPY, ADD_EMPTY, ADD_RECORD, ADD_WAIT, ADD_CHILD, ADD_MEMORY, ADD_FREE, ADD_HOST, ADDED, JOIN = ADDED, PART, DESTROY, EDGES, BEFORE, AFTER, TYPE, PARAMETERS, UPDATE, ENABLE, CHANGE, OBJECT_NEW, OBJECT_KEEP, OBJECT_DROP, CLONE, DOT, ALL };
+    static const char *const names[ALL] = {"cuGraphAddKernelNode_v2", "cuGraphAddMemsetNode", "cuGraphAddMemcpyNode", "cuGraphAddEmptyNode", "cuGraphAddEventRecordNode", "cuGraphAddEventWaitNode",
+        "cuGraphAddChildGraphNode", "cuGraphAddMemAllocNode", "cuGraphAddMemFreeNode", "cuGraphAddHostNode", "cuGraphAddDependencies", "cuGraphRemoveDependencies", "cuGraphDestroyNode", "cuGraphGetEdges",
+        "cuGraphNodeGetDependencies", "cuGraphNodeGetDependentNodes", "cuGraphNodeGetType", "cuGraphKernelNodeGetParams_v2", "cuGraphExecUpdate_v2", "cuGraphNodeSetEnabled", "cuGraphExecMemsetNodeSetParams",
+        "cuUserObjectCreate", "cuGraphRetainUserObject", "cuUserObjectRelease", "cuGraphClone", "cuGraphDebugDotPrint"};
+    Word n = below(ALL), made = 0, before[2] = {handle(NODE), handle(NODE)}, after[2] = {handle(NODE), handle(NODE)}, many = 2, answers[8] = {0}, more[40] = {0}, a[11] = {0};
+    Word values[2] = {address(), draw()}, *arguments[2] = {values, values + 1};
+    struct { Word function; unsigned grid[3], block[3], shared; Word arguments, extra, kernel, context; } kernel = {handle(FUNCTION), {1, 1, below(8) != 0}, {32, 1, 1}, 0, below(6) ? (Word)arguments : 0, 0, 0, 0};
+    struct { Word to, pitch; unsigned value, element; Word width, height; } fill = {address(), odd_size(), 7, (unsigned)(1u << below(4)), odd_size() % 4096, below(3)};
+    struct { void (*call)(void *); void *data; } call_back = {below(4) ? disown : 0, &owned};
+    Call call = (Call)(uintptr_t)dlsym(RTLD_DEFAULT, names[n]);
+    if (!call) return 0;
+    if (n < ADDED) {
+        const Word given[] = {[ADD_KERNEL] = (Word)&kernel, [ADD_FILL] = (Word)&fill, [ADD_COPY] = (Word)more, [ADD_EMPTY] = 0, [ADD_RECORD] = handle(EVENT), [ADD_WAIT] = handle(EVENT), [ADD_CHILD] = handle(GRAPH), [ADD_MEMORY] = (Word)more, [ADD_FREE] = address(), [ADD_HOST] = (Word)&call_back};
+        if (n == ADD_COPY) { more[4] = more[17] = 2; more[6] = address(); more[19] = address(); more[26 - 4] = odd_size() % 64; more[23] = more[24] = below(3); }
+        if (n == ADD_MEMORY) more[13] = odd_size() % 65536;
+        a[0] = below(20) ? (Word)&made : 0; a[1] = handle(GRAPH); a[2] = below(10) ? (Word)before : 0; a[3] = below(3); a[4] = below(20) ? given[n] : 0;
+    } else if (n == JOIN || n == PART) { a[0] = handle(GRAPH); a[1] = (Word)before; a[2] = (Word)after; a[3] = below(3);
+    } else if (n == EDGES) { a[0] = handle(GRAPH); a[1] = below(3) ? (Word)answers : 0; a[2] = a[1] ? (Word)(answers + 4) : 0; a[3] = (Word)&many;
+    } else if (n == BEFORE || n == AFTER) { a[0] = handle(NODE); a[1] = below(3) ? (Word)answers : 0; a[2] = (Word)&many;
+    } else if (n == UPDATE) { a[0] = handle(EXEC); a[1] = handle(GRAPH); a[2] = (Word)answers;
+    } else if (n == ENABLE || n == CHANGE) { a[0] = handle(EXEC); a[1] = handle(NODE); a[2] = n == ENABLE ? below(2) : (Word)&fill;
+    } else if (n == OBJECT_NEW) { a[0] = (Word)&made; a[1] = (Word)&owned; a[2] = below(10) ? (Word)disown : 0; a[3] = below(4); a[4] = 1;
+    } else if (n == OBJECT_KEEP) { a[0] = handle(GRAPH); a[1] = handle(OBJECT); a[2] = below(4); a[3] = below(3);
+    } else if (n == OBJECT_DROP) { a[0] = handle(OBJECT); a[1] = below(4);
+    } else if (n == CLONE) { a[0] = (Word)&made; a[1] = handle(GRAPH);
+    } else if (n == DOT) { a[0] = handle(GRAPH); a[1] = (Word)(below(2) ? "/dev/null" : "/no/file");
+    } else { a[0] = handle(NODE); a[1] = (Word)more; }
+    int result = call(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+    const char *text = NULL;
+    if (result && error_name(result, &text)) { fprintf(stderr, "%s returned %d, none of CUDA's codes\n", names[n], result); return 1; }
+    if (!result && made) keep(n < ADDED ? NODE : n == OBJECT_NEW ? OBJECT : GRAPH, made);
+    return 0;
+}
 static int call_once(void) {
+    if (!below(3)) return call_about_nodes();
     static const struct { const char *name; int kind; } makers[] = {
         {"cuMemAlloc_v2", ADDRESS}, {"cuMemAllocManaged", ADDRESS}, {"cuMemHostAlloc", ADDRESS}, {"cuMemAllocAsync", ADDRESS},
         {"cuStreamCreate", STREAM}, {"cuEventCreate", EVENT}, {"cuModuleLoad", MODULE}, {"cuModuleGetFunction", FUNCTION},

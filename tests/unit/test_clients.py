@@ -269,3 +269,35 @@ print("blocks:", call(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor, functi
     done = run(file, "cutlass", "cuda")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "blocks: 16" in done.stdout
+
+
+def test_code_for_the_linker_runs_together_with_ptx(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(
+        """
+import numpy as np
+from cuda.core import Device, LaunchConfig, Linker, LinkerOptions, Program, ProgramOptions, launch
+
+device = Device()
+device.set_current()
+arch = f"sm_{device.arch}"
+kernel = 'extern "C" __device__ int twice(int); extern "C" __global__ void k(int *x) { *x = twice(*x); }'
+function = 'extern "C" __device__ int twice(int x) { return 2 * x; }'
+first = Program(kernel, "c++", ProgramOptions(arch=arch, link_time_optimization=True)).compile("ltoir")
+second = Program(function, "c++", ProgramOptions(arch=arch, relocatable_device_code=True)).compile("ptx")
+options = LinkerOptions(arch=arch, link_time_optimization=True)
+linked = Linker(first, second, options=options).link("cubin").get_kernel("k")
+stream = device.create_stream()
+x = device.allocate(4, stream=stream)
+value = np.array([21], np.int32)
+from cuda.bindings import driver
+driver.cuMemcpyHtoD(int(x.handle), value.ctypes.data, 4)
+launch(stream, LaunchConfig(grid=1, block=1), linked, x)
+stream.sync()
+driver.cuMemcpyDtoH(value.ctypes.data, int(x.handle), 4)
+print("x =", value[0])
+"""
+    )
+    done = run(file, "cuda", "numpy")
+    assert "x = 42" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0

@@ -158,7 +158,7 @@ static struct {
     Get code, ptx;
     GetSize code_size, ptx_size;
 } nvlink;
-enum { LINK_PTX = 2, LINK_LTO = 3, LINK_FAT = 4, LINK_ANY = 10 };
+enum { LINK_PTX = 2, LINK_LTO = 3, LINK_FAT = 4, LINK_LIBRARY = 6, LINK_ANY = 10 };
 
 static int nvlink_create(void **handle, unsigned count, const char **options) {
     int result = nvlink.create(handle, count, options);
@@ -200,7 +200,7 @@ static int nvlink_add_file(void *handle, int kind, const char *name) {
     return nvlink.add_file(handle, kind, name);
 }
 
-/* Link once more, of LTO code, with PTX as the result. */
+/* Link the LTO code once more, with PTX as the result: it calls what is in PTX or in the toolkit's own libraries. */
 static char *linked_ptx(Link *link) {
     const char *options[link->count + 2];
     unsigned count = 0;
@@ -214,7 +214,8 @@ static char *linked_ptx(Link *link) {
     void *handle;
     if (nvlink.create(&handle, count, options)) return NULL;
     for (Input *input = link->first; input; input = input->next)
-        if (input->data ? nvlink.add(handle, input->kind, input->data, input->bytes, input->name) : nvlink.add_file(handle, input->kind, input->name)) return NULL;
+        if (input->kind == LINK_PTX || input->kind == LINK_LIBRARY) continue;
+        else if (input->data ? nvlink.add(handle, input->kind, input->data, input->bytes, input->name) : nvlink.add_file(handle, input->kind, input->name)) return NULL;
     size_t length = 0;
     if (nvlink.complete(handle) || nvlink.ptx_size(handle, &length)) return NULL;
     char *text = calloc(1, length + 1);
@@ -235,15 +236,14 @@ static int nvlink_code(void *handle, char *out) {
         lto = lto || input->kind == LINK_LTO || input->kind == LINK_FAT || input->kind == LINK_ANY;
         length += input->bytes + 32;
     }
-    char *text = NULL;
-    if (all_ptx) {
-        text = calloc(1, length);
+    char *text = lto && nvlink.ptx ? linked_ptx(link) : all_ptx ? calloc(1, 1) : NULL;
+    if (text) {
+        text = realloc(text, strlen(text) + length);
         for (Input *input = link->first; input; input = input->next) {
+            if (input->kind != LINK_PTX || !input->data) continue;
             if (*text) strcat(text, "\n//wsemu:next\n");
             strcat(text, input->data);
         }
-    } else if (lto && nvlink.ptx) {
-        text = linked_ptx(link);
     }
     if (text) keep_ptx(out, bytes, text);
     free(text);
