@@ -232,7 +232,7 @@ static int nvlink_code(void *handle, char *out) {
     if (result || !link || nvlink.code_size(handle, &bytes)) return result;
     bool all_ptx = true, lto = false;
     for (Input *input = link->first; input; input = input->next) {
-        all_ptx = all_ptx && input->kind == LINK_PTX && input->data;
+        all_ptx = all_ptx && (input->kind == LINK_LIBRARY || (input->kind == LINK_PTX && input->data));
         lto = lto || input->kind == LINK_LTO || input->kind == LINK_FAT || input->kind == LINK_ANY;
         length += input->bytes + 32;
     }
