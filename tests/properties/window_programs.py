@@ -50,21 +50,32 @@ class WindowProgram(NamedTuple):
     undefined: int = -1
     """The CTA that adds a register which nothing writes to the sum that it publishes first; only the last one publishes
     it to nobody.  -1: none."""
+    written: str = ""
+    """A register is written by lanes that see a `whole` sum, or `some` sum.  Empty: there is no such register."""
+    used: str = "store"
+    """The first lane adds that register to the location of its `store`, or to the whole sum that it `publishes`, or
+    adds none of its bits (`masked`)."""
 
-    def rounds(self, whole: tuple[int, ...], first: int, total: int) -> Iterator[tuple[int, int]]:
-        """Yield what a CTA may add up from a lane's first CTA on, and how many whole sums it saw."""
+    def rounds(
+        self, whole: tuple[int, ...], first: int, total: int, is_written: bool = False
+    ) -> Iterator[tuple[int, int, bool]]:
+        """Yield what a CTA may add up from a lane's first CTA on, how many whole sums it saw, and whether its first
+        lane has written the register."""
         there = [self._choices(first - lane, whole) for lane in range(self.lanes)]
         for seen in itertools.product(*there):
             says = [one for one, _ in seen]
             if (self.waits == "any" and NOTHING in says) or (self.waits == "all" and {*says} == {NOTHING}):
                 continue
-            count = says.count(WHOLE)
+            count, writes = says.count(WHOLE), is_written or says[0] in self._writing()
             last = says.index(WHOLE) if count else self.lanes - 1
             added = total + sum(value for lane, (_, value) in enumerate(seen) if self._adds(lane, last))
             if count:
-                yield added, count
+                yield added, count, writes
             else:
-                yield from self.rounds(whole, first - self.lanes, added)
+                yield from self.rounds(whole, first - self.lanes, added, writes)
+
+    def _writing(self) -> tuple[int, ...]:
+        return {"whole": (WHOLE,), "some": (OWN, WHOLE), "": (NOTHING, OWN, WHOLE)}[self.written]
 
     def _choices(self, cta: int, whole: tuple[int, ...]) -> list[tuple[int, int]]:
         if cta < 0:
@@ -85,7 +96,9 @@ class WindowProgram(NamedTuple):
         cta = len(whole)
         if cta == self.ctas:
             return False
-        for total, count in {*self.rounds(whole, cta - 1, 0)} if cta else {(0, 0)}:
+        for total, count, written in {*self.rounds(whole, cta - 1, 0)} if cta else {(0, 0, True)}:
+            if not written and (self.used == "store" or (self.used == "publishes" and cta < self.ctas - 1)):
+                return True
             at = (total ^ self.mask) + (count if self.counts else 0)
             stores = frozenset[int]() if 0 <= self.bound < at else frozenset({at})
             if stores & stored or any(at >= ROOM for at in stores):
@@ -148,13 +161,13 @@ class WindowProgram(NamedTuple):
 .address_size 64
 .visible .entry k(.param .u64 w_, .param .u64 y_)
 {{
-  .reg .b32 %l, %t, %o, %i, %v, %u, %s, %b, %e, %c, %d, %n; .reg .b64 %w, %y, %a, %m, %x, %z; .reg .pred %q, %p, %f;
+  .reg .b32 %l, %t, %o, %i, %v, %u, %s, %b, %e, %c, %d, %n, %h; .reg .b64 %w, %y, %a, %m, %x, %z; .reg .pred %q, %p, %f;
   ld.param.u64 %w, [w_]; ld.param.u64 %y, [y_];
   mov.u32 %l, %tid.x; mov.u32 %t, %ctaid.x; mov.u32 %o, 0; mov.u32 %e, 0; mov.u32 %c, 0;
   setp.eq.u32 %f, %l, 0;
   {sums}
   mad.wide.u32 %m, %t, {size}, %w; add.u64 %m, %m, {size * PADDING};
-  setp.eq.u32 %q, %t, 0; @%q bra PUBLISH;
+  setp.eq.u32 %q, %t, 0; @%q mov.u32 %h, 0; @%q bra PUBLISH;
   mov.u32 %d, %o;
   {f"setp.eq.u32 %q, %t, {self.undefined}; @%q add.u32 %d, %d, %n;" if self.undefined > 0 else ""}
   {self._store(OWN)}
@@ -165,7 +178,9 @@ POLL:
   {self._load()}
   setp.eq.u32 %q, %u, {NOTHING};
   {polls}
+  {f"setp.ne.u32 %q, %u, {NOTHING}; @%q mov.u32 %h, 0;" if self.written == "some" else ""}
   setp.eq.u32 %p, %u, {WHOLE};
+  {"@%p mov.u32 %h, 0;" if self.written == "whole" else ""}
   vote.sync.ballot.b32 %b, %p, {members};
   or.b32 %s, %b, {1 << self.lanes - 1}; brev.b32 %s, %s; clz.b32 %s, %s;
   {keeps[self.kept]}
@@ -176,9 +191,12 @@ POLL:
   setp.eq.u32 %q, %b, 0; @%q bra WINDOW;
 PUBLISH:
   add.u32 %d, %e, %o;
+  {"add.u32 %d, %d, %h;" if self.written and self.used == "publishes" else ""}
   {self._store(WHOLE)}
   @!%f exit;
   xor.b32 %s, %e, {self.mask};
+  {"and.b32 %h, %h, 0;" if self.used == "masked" else ""}
+  {"add.u32 %s, %s, %h;" if self.written and self.used != "publishes" else ""}
   {"add.u32 %s, %s, %c;" if self.counts else ""}
   {f"setp.gt.u32 %q, %s, {self.bound}; @%q exit;" if self.bound >= 0 else ""}
   mad.wide.u32 %a, %s, 4, %y; st.global.u32 [%a], %o;
@@ -200,7 +218,9 @@ def draw_windows(source: random.Random) -> WindowProgram:
         source.choice((0, 1)),
     )  # fmt: skip
     undefined = source.choice((-1, -1, -1, -1, ctas - 1, ctas - 1, source.randrange(1, ctas)))
-    return drawn._replace(undefined=undefined)
+    written = source.choice(("", "", "whole", "some"))
+    used = source.choice(("store", "publishes", "masked")) if written else "store"
+    return drawn._replace(undefined=undefined, written=written, used=used)
 
 
 class JudgedWindows(NamedTuple):

@@ -68,6 +68,26 @@ def test_a_sum_that_depends_on_what_is_seen_is_not_verified(change: dict[str, An
     assert check(RIGHT._replace(**change)).verdict != "verified"
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("written", "used", "decided"),
+    [("whole", "masked", True), ("some", "store", True), ("whole", "store", False), ("whole", "publishes", False)],
+)
+def test_a_register_that_only_some_paths_write_is_followed_on_all_paths(
+    written: str, used: str, decided: bool, engine: Engine
+) -> None:
+    program = RIGHT._replace(written=written, used=used)
+    assert program.can_fail() is not decided
+    judged = judge_windows(program, (engine,))
+    assert (judged.verdicts == ("verified",)) is decided, str(judged)
+
+
+def test_the_last_cta_may_publish_a_register_that_only_some_paths_write() -> None:
+    program = RIGHT._replace(ctas=3, sums=(1, 2, 1), written="whole", used="publishes")
+    assert not program.can_fail()
+    assert judge_windows(program, ("vm",)).verdicts == ("verified",)
+
+
 @pytest.mark.parametrize(("offset", "decided"), [(4, False), (256, True)])
 def test_a_location_that_two_threads_write_is_not_one_of_a_look_back(
     offset: int, decided: bool, monkeypatch: pytest.MonkeyPatch

@@ -183,11 +183,35 @@ def _copies_in_memory(bound: Bound, made: Shadowed, initial: Callable[[], list[A
     """Return the instructions that first store loaded values to shared or local memory; None if these are uncertain, or
     if the method does not apply to the launch."""
     loads = [source for source in made.gates if source.kind == "load"]
-    sizes = "dynamic_bytes" in bound.program.specials or bound.group != (1, 1, 1)
-    if sizes or len(loads) > MOST_NAMED or (loads and not made.exact):
+    if _is_size_visible(bound) or len(loads) > MOST_NAMED or (loads and not made.exact):
         return None
     alone = {source: _run_alone(bound, made, source, initial).reach for source in loads}
     return {source: reach.pc for source, reach in alone.items() if reach is not None and reach.sink == "store"}
+
+
+def instrument(bound: Bound, unread: Unread) -> tuple[Bound, Shadowed] | None:
+    """Return a launch of the instrumented program that follows undefined registers on every path; None if that is too
+    long.  `unread`: strong stores, with their CTAs, of values that nothing reads."""
+    from wsemu.machine.memory.cell_bits import MAX_INSTRUCTIONS
+
+    beside = 0 if _is_size_visible(bound) else _shared_bytes(bound)
+    everything = [1] * len(bound.program.code)
+    made = _shadow_program(bound, everything, frozenset(), beside=beside, unread=unread, ends_at_votes=True)
+    return None if len(made.program.code) > MAX_INSTRUCTIONS else (_with_masks(bound, made, made.program), made)
+
+
+def _with_masks(bound: Bound, made: Shadowed, program: Program) -> Bound:
+    """Return a launch of an instrumented program, with room for the masks of shared memory."""
+    shape = bound.configuration
+    if made.beside:
+        dynamic = made.beside + _shared_bytes(bound) - -(-bound.program.shared_bytes // 16) * 16
+        shape = replace(shape, dynamic_shared=dynamic)
+    return bound._replace(program=program, configuration=shape)
+
+
+def _is_size_visible(bound: Bound) -> bool:
+    """Return whether a launch may depend on the size of shared memory, so that it has no room for masks."""
+    return "dynamic_bytes" in bound.program.specials or bound.group != (1, 1, 1)
 
 
 def _shared_bytes(bound: Bound) -> int:
@@ -214,8 +238,9 @@ def _observe_arising(bound: Bound, findings: Sequence[RawFinding]) -> dict[Sourc
 
 
 def _shadow_program(
-    bound: Bound, executions: Sequence[int], others: frozenset[int], beside: int = 0, unread: Unread = frozenset()
-) -> Shadowed:
+    bound: Bound, executions: Sequence[int], others: frozenset[int], beside: int = 0, unread: Unread = frozenset(),
+    *, ends_at_votes: bool = False,
+) -> Shadowed:  # fmt: skip
     """Return the instrumented program that follows undefined values, reused from an earlier launch that executed the
     same instructions.  `beside` is the distance in bytes to the masks of copies in shared memory; 0 if these are not
     followed."""
@@ -231,10 +256,12 @@ def _shadow_program(
         beside,
         unread,
     )
-    name = "shadowed_beside" if beside else "shadowed"
+    name = "shadowed_of_paths" if ends_at_votes else "shadowed_beside" if beside else "shadowed"
     kept = bound.program.derived.get(name)
     if kept is None or kept[0] != key:
-        made = make_shadow_program(bound.program, executions, rows.get, others, maps, beside, unread)
+        made = make_shadow_program(
+            bound.program, executions, rows.get, others, maps, beside, unread, ends_at_votes=ends_at_votes
+        )
         kept = bound.program.derived[name] = key, made
     found: Shadowed = kept[1]
     return found
@@ -264,11 +291,7 @@ def _run_shadow(bound: Bound, made: Shadowed, program: Program, initial: Callabl
     settings = replace(bound.settings, checkers=_KEEP_SCHEDULE, strict=False, every=False)
     maps = _maps(bound) if any(source.kind == "load" for source in made.gates) else ()
     segments = [*_copies(bound, initial), *((np.zeros(16, np.uint8), False) for _ in maps)]
-    shape = bound.configuration
-    if made.beside:
-        dynamic = made.beside + _shared_bytes(bound) - -(-bound.program.shared_bytes // 16) * 16
-        shape = replace(shape, dynamic_shared=dynamic)
-    launch = bound._replace(program=program, segments=segments, settings=settings, configuration=shape)
+    launch = _with_masks(bound, made, program)._replace(segments=segments, settings=settings)
     outcome, *_ = ran(launch, None, maps=maps)
     sink = made.sinks.get(outcome.fault_pc) if outcome.is_trap else None
     if sink is None:

@@ -96,6 +96,8 @@ class Shadowed:
     """true if no mask has more bits than are undefined"""
     beside: int
     """distance in bytes from shared memory to the masks of its contents; 0 if these are not tracked"""
+    scratch: frozenset[int]
+    """rows that hold nothing before an instruction of the original program"""
 
     def for_source(self, source: Source) -> Program:
         """Return the program that tracks the values of one source only."""
@@ -128,15 +130,19 @@ def make_shadow_program(
     maps: Mapping[int, int] | None = None,
     beside: int = 0,
     unread: frozenset[tuple[int, int]] = frozenset(),
+    *,
+    ends_at_votes: bool = False,
 ) -> Shadowed:
     """Return a program that tracks its undefined registers through the executed instructions.
 
     It also tracks the undefined results of instructions in `others`: loads of uninitialized bytes, shuffles from
     inactive lanes. `maps` has, for a segment, the array that shows which of its bytes are initialized. `beside` is the
     distance in bytes from shared memory to the masks of its bytes, or 0 if copies in it are not tracked. `unread` are
-    strong stores, with their CTAs (`ctaid.x`), whose values nothing reads.
+    strong stores, with their CTAs (`ctaid.x`), whose values nothing reads. With `ends_at_votes`, an undefined value
+    ends the run if a lane votes by it, so that the program has no votes of its own.
     """
-    return _Writer(program, executions, segment_of, others, maps or {}, beside, unread).write_program()
+    written = _Writer(program, executions, segment_of, others, maps or {}, beside, unread, ends_at_votes)
+    return written.write_program()
 
 
 class _Writer:
@@ -151,12 +157,13 @@ class _Writer:
         maps: Mapping[int, int],
         beside: int,
         unread: frozenset[tuple[int, int]],
+        ends_at_votes: bool,
     ) -> None:
         self.unread: dict[int, list[int]] = {}
         for at, cta in sorted(unread):
             self.unread.setdefault(at, []).append(cta)
         self.program, self.executions, self.others, self.maps = program, executions, others, maps
-        self.beside = beside
+        self.beside, self.ends_at_votes = beside, ends_at_votes
         self.enters: set[int] = set()
         """instructions that may write to shared memory, which has masks of its own"""
         self.leaves: set[int] = set()
@@ -222,7 +229,11 @@ class _Writer:
                 fields[_C] = starts[fields[_C]]
         covered = frozenset(pc for pc, count in enumerate(self.executions) if count and pc not in self.unfollowed)
         self.gates |= {Source("register", row): self.masks[row] for row in self._registers()}
-        return Shadowed(self._program(), own, self._sinks(), self.gates, covered, self.others, self.exact, self.beside)
+        found = self._program(), own, self._sinks(), self.gates, covered, self.others, self.exact, self.beside
+        return Shadowed(*found, self._scratch())
+
+    def _scratch(self) -> frozenset[int]:
+        return frozenset((*self.spare, self.kept, *(self._predicate(n) for n in range(ROW // 4))))
 
     def _registers(self) -> list[int]:
         return [row for row, *_ in self.program.undefined if row in self.masks]
@@ -307,6 +318,9 @@ class _Writer:
             if kind == "store" and self.pc in self.enters:  # its mask is stored as well
                 continue
             self._check(kind, [row for row in rows if row in used], fields[1], sure=sure)
+        votes = name.startswith("vote") and fields[3] in used
+        if votes and self.ends_at_votes:
+            self._check("branch", fields[3:4], fields[1], sure=False)
         if not results:
             return
         operands = [row for row in fields[3 : 3 + len(operation.operands)] if row in used]
@@ -315,7 +329,7 @@ class _Writer:
                 self._compute(name, fields, results[0])
             case "warp" if name.startswith("shfl"):
                 self._shuffle(name, fields, used)
-            case "warp" if name.startswith("vote") and fields[3] in used:
+            case "warp" if votes and not self.ends_at_votes:
                 self._vote(name, fields)
             case "warp" if name.startswith("redux") and fields[3] in used:
                 self._reduce(name, fields)
@@ -323,7 +337,7 @@ class _Writer:
                 self._accumulate(name, fields)
             case "matrix" if name in MOVES and used - {guard, fields[5]}:
                 self._move(name, fields)
-            case "warp" | "matrix" if used - {guard, fields[5]}:
+            case "warp" | "matrix" if used - {guard, fields[5]} and not votes:
                 self._exchange(used - {guard, fields[5]}, fields, results)
             case "load" | "atomic" if self.pc in self.others:
                 self._load(name, fields)

@@ -143,6 +143,7 @@ def decide_by_draws(
 
 def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
     """Decide by windows: prove that each CTA does the same whatever published values its loads return."""
+    from wsemu.launch.explore.defined_windows import reach_nothing
     from wsemu.launch.explore.search import is_warning
     from wsemu.launch.explore.windows import Windows, publishes
 
@@ -168,8 +169,12 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
         session.close()
     if not proven:
         return None
-    loaded = frozenset(windows.loaded)
-    return Decided(proven=True, how=WHATEVER_IS_PUBLISHED, besides=windows.besides, loaded=loaded)
+    executed, loaded = frozenset(windows.plans.executed), frozenset(windows.loaded)
+    decided = Decided(proven=True, how=WHATEVER_IS_PUBLISHED, besides=executed, loaded=loaded)
+    if not executed & windows.plans.unwritten:
+        return decided
+    defined = reach_nothing(bound, windows, places.outcome)
+    return decided._replace(besides=executed if defined else None, defined=defined)
 
 
 def decide_by_counter_abstraction(case: Case) -> Decided | None:

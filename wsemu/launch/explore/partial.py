@@ -127,6 +127,11 @@ def make_known(bits: Array) -> Value:
     return Value(bits, _NONE[bits.dtype])
 
 
+def make_unknown(kind: Any) -> Value:
+    """Return a value of which no bit is known."""
+    return Value(np.zeros(LANES, kind), ~np.zeros(LANES, kind))
+
+
 def merge(values: list[int], size: int) -> tuple[int, int]:
     """Return the bits in which some values agree, and the bits in which they differ."""
     differ = functools.reduce(lambda found, value: found | (value ^ values[0]), values, 0)
@@ -372,13 +377,23 @@ class Plan(NamedTuple):
     fields: list[int]
 
 
+class Scratch(NamedTuple):
+    """Rows whose contents do not matter before some instructions, although a path leads from there to a use."""
+
+    rows: frozenset[int]
+    at: frozenset[int]
+    """The instructions."""
+
+
 class Code:
     """The program of a launch, decoded for all runs."""
 
-    def __init__(self, bound: Bound, ordered: frozenset[int]) -> None:
-        """`ordered` are the strong accesses."""
+    def __init__(self, bound: Bound, ordered: frozenset[int], scratch: Scratch | None = None) -> None:
+        """`ordered` are the strong accesses, `scratch` the rows whose contents do not matter."""
         self.bound, self.ordered = bound, ordered
         self.live = live_rows(bound.program)
+        if scratch is not None:
+            self.live = [rows - scratch.rows if pc in scratch.at else rows for pc, rows in enumerate(self.live)]
         self.fields = bound.program.code.tolist()
         self.alike = find_alike(self.fields, ordered)
         self.unwritten = find_unwritten_reads(bound.program)
@@ -640,8 +655,8 @@ class Partial:
             kind = value.bits.dtype
             old = self.values.get(row)
             old = self._initial(row, kind) if old is None else old
-            if old.bits.dtype != kind:
-                raise UnfitError
+            if old.bits.dtype != kind:  # the other lanes' values of another size are overwritten in part
+                old = make_unknown(kind)
             chosen, none = to_truths(lanes), _NONE[kind]
             unknown: Array = none
             if value.unknown is not none or old.unknown is not none:
@@ -783,7 +798,7 @@ class Partial:
                 self._keep(int(at[lane]) + n * size, int(value.bits[lane]).to_bytes(size, "little"))
         if strong:
             kind = _UNSIGNED[size]
-            self._write(fields[2], Value(np.zeros(LANES, kind), ~np.zeros(LANES, kind)), lanes)
+            self._write(fields[2], make_unknown(kind), lanes)
         self._note("strong" if strong else "store", pc, lanes, at, b"".join(parts))
 
     def _combine(self, name: str, at: Array, operand: Value, lanes: int) -> Value:

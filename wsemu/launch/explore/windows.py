@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.launch.explore.partial import AmbiguousError, Choice, Code, Partial, Votes, find_vote, find_word
+from wsemu.launch.explore.partial import AmbiguousError, Choice, Code, Partial, Scratch, Votes, find_vote, find_word
 from wsemu.launch.explore.ways import UnfitError, is_own
 from wsemu.model.control_flow import successors
 from wsemu.model.data import dataclass, field
@@ -35,6 +35,7 @@ from wsemu.model.isa import (
     SCOPES,
     SEGMENT_SHIFT,
     SERVED,
+    access_shape,
 )
 from wsemu.proof.liveness import live_rows
 from wsemu.proof.threads import memory_effect
@@ -74,21 +75,23 @@ class Windows:
 
     def __init__(
         self, bound: Bound, session: Session, ordered: frozenset[int], data: frozenset[int],
-        passes: Callable[[RawFinding], bool],
+        passes: Callable[[RawFinding], bool], scratch: Scratch | None = None,
     ) -> None:  # fmt: skip
         """Prepare the decision.  Lanes stop before the strong accesses `ordered`; the strong accesses `data` count as
         plain ones.
 
-        `passes` returns whether a finding is harmless.
+        `passes` returns whether a finding is harmless; `scratch` are rows whose contents do not matter.
         """
         self.bound, self.session, self.ordered, self.data = bound, session, ordered, data
         self.passes = passes
         self.code = bound.program.code.tolist()
-        self.plans = Code(bound, ordered)
+        self.plans = Code(bound, ordered, scratch)
         self.initial = [content.copy() for content, _ in bound.segments]
         self.words: dict[int, Word] = {}
         self.loaded = set[tuple[int, int]]()
         """Ends of the locations that strong loads read on some path."""
+        self.stored: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        """Locations of the strong stores of each instruction and CTA."""
         self.looked: dict[int, tuple[int, int]] = {}
         """locations without a writer so far, each with the CTA that read it and the number of bytes"""
         self.covered = set[int]()
@@ -104,11 +107,6 @@ class Windows:
         """The kinds of accesses to each byte of arrays."""
         self.owner = np.full(int(self.bases[-1]), -1, np.int32)
         """CTA that accesses each byte; -2: several CTAs"""
-
-    @property
-    def besides(self) -> frozenset[int] | None:
-        """instructions of all paths; None if they may read uninitialized registers or values computed from these"""
-        return None if self.plans.executed & self.plans.unwritten else frozenset(self.plans.executed)
 
     def is_proven(self) -> bool:
         """Return whether each CTA does the same whatever its loads return."""
@@ -148,9 +146,11 @@ class Windows:
 
     def _publish(self, ask: Ask) -> None:
         """Record a strong store."""
+        place, size = find_word(self.code[ask.pc], ask.place[1])
+        part = ask.place[1], access_shape(NAMES[self.code[ask.pc][0]])[1]
+        self.stored.setdefault((ask.pc, ask.cta), []).append(part)
         if self.code[ask.pc][7] & LOWER_HALF:  # the upper half follows
             return
-        place, size = find_word(self.code[ask.pc], ask.place[1])
         if ask.place[0] >= 0 or place in self.looked:
             raise UnfitError
         word = self.words.setdefault(place, Word(ask.cta, (ask.warp, ask.lane), size))
