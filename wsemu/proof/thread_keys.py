@@ -31,6 +31,7 @@ _ROWS = (
     "observed", "copies",
 )  # fmt: skip
 """names of the clocks that do not belong to a thread"""
+_NONE: frozenset[Any] = frozenset()
 _ROUNDS = 8
 """maximum number of refinement rounds that distinguish CTAs"""
 _ALL_BITS = (1 << 64) - 1
@@ -96,16 +97,16 @@ class Key:
         CTAs are distinguished by the accesses that they have observed, and by the CTAs that have observed theirs. Each
         round refines this by the differences found so far (color refinement, as for graph isomorphism).
         """
-        known, ctas = self.known, len(self.known.rows)
+        known, ctas, of_cta = self.known, len(self.known.rows), self.known.of_cta
         entries: dict[tuple[int, int, int, int], int] = {}
         for place, cell in known.cells.items():
             if place[0] >= 0 and place[0] not in self.living:
                 continue
+            at = place[1]
             for n, part in enumerate(cell):
                 for e in part:
                     key = e.thread, e.mark, e.column, e.written
-                    what = hash((place[1], n, e.kind, e.size, e.thread % known.of_cta))
-                    entries[key] = entries.get(key, 0) + what
+                    entries[key] = entries.get(key, 0) + hash((at, n, e.kind, e.size, e.thread % of_cta))
         colours = {cta: hash(tuple(alike[cta])) for cta in self.living}
         if entries:
             rows, owners, weights = self._owned_rows()
@@ -117,8 +118,7 @@ class Key:
             ):
                 by_owner[owners[start]] += summed
             made = np.zeros((ctas + 1, len(entries)), np.uint64)
-            for column, key in enumerate(entries):
-                made[key[0] // known.of_cta, column] = 1
+            made[[key[0] // of_cta for key in entries], range(len(entries))] = 1
             whats = np.array([what & _ALL_BITS for what in entries.values()], np.uint64)
             for _ in range(min(len(self.living), _ROUNDS)):
                 own = np.zeros(ctas + 1, np.uint64)
@@ -272,27 +272,26 @@ class Key:
 
     def _hash_cells(self, hashed: Any, table: Rows) -> None:
         """Hash which owners of the table's clocks have observed each recorded access."""
-        known, alive = self.known, set(self.alive)
-        cells = {p: cell for p, cell in known.cells.items() if p[0] < 0 or p[0] in self.living}
-        number: dict[tuple[int, int, int, int], int] = {}
-        for cell in cells.values():
-            for entries in cell:
-                for e in entries:
-                    number.setdefault((e.thread, e.mark, e.column, e.written), len(number))
-        if not number:
+        known, rank = self.known, self.rank
+        cells = [(p, cell) for p, cell in known.cells.items() if p[0] < 0 or p[0] in self.living]
+        keys = [(e.thread, e.mark, e.column, e.written) for _, cell in cells for entries in cell for e in entries]
+        if not keys:
             return
-        packed = np.packbits(_knows(table, number), axis=0).T.copy()
-        digests = {}
-        for key, own in zip(number, packed, strict=True):
-            living = (key[0] // known.of_cta, key[0] % known.of_cta // LANES) in alive
-            digests[key] = hash((own.tobytes(), self._thread(key[0]) if living else -1))
-        told = 0
-        for place, (written, read) in cells.items():
-            told_of = [
-                frozenset([(digests[e.thread, e.mark, e.column, e.written], e.kind, e.size, e.reach) for e in entries])
-                for entries in (written, read)
+        number = dict.fromkeys(keys)
+        packed = np.packbits(_knows(table, number), axis=0).T.tobytes()
+        size = len(packed) // len(number)
+        warps = known.of_cta // LANES
+        names = {cta * warps + w: (rank[cta], w) for cta, w in self.alive}
+        digests = {
+            key: hash((packed[n * size : n * size + size], (w := names.get(key[0] // LANES)) and (w, key[0] % LANES)))
+            for n, key in enumerate(number)
+        }
+        told, of_entry = 0, map(digests.__getitem__, keys)
+        for place, cell in cells:
+            of_parts = [
+                frozenset([(next(of_entry), e.kind, e.size, e.reach) for e in part]) if part else _NONE for part in cell
             ]
-            told ^= hash((self._place(place), *told_of))
+            told ^= hash(((rank[place[0]], place[1]), *of_parts))
         hashed.update(repr((len(cells), told)).encode())
 
 

@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Made, Place
 
 MOST_STEPS = 500
-"""maximum number of ordered accesses"""
+"""maximum number of ordered accesses for one unit of effort"""
+CLOCKS = 1 << 17
+"""number of entries of a CTA's vector clocks for which a step counts as one more step"""
 MOST_KEPT = 1 << 30
 """maximum size of the saved states, in bytes"""
 MOST_BYTES = 1 << 21
@@ -94,6 +96,8 @@ class Messages:
         self.reads: list[dict[bytes, set[tuple[int, int]]]] = [{} for _ in range(session.ctas)]
         self.unordered: set[tuple[int, int]] = set()
         self.steps = 0
+        self.spent = 0.0
+        """number of steps; those of a step that takes long count more than once"""
         self.spare: Place | None = None
         """location from which CTAs draw their numbers"""
 
@@ -229,10 +233,11 @@ class Messages:
 
     # -- one step ------------------------------------------------------------------------------------------------------
     def _step(self, state: State, ask: Ask, value: bytes, message: Message | None) -> State | None:
-        self.steps += 1
-        if self.steps > MOST_STEPS * self.session.effort:
-            raise UnfitError
         session, cta = self.session, state.cta
+        self.steps += 1
+        self.spent += 1 + state.knowledge.of_cta * state.knowledge.width / CLOCKS
+        if self.spent > MOST_STEPS * session.effort:
+            raise UnfitError
         if self.steps * session.state_bytes() > MOST_KEPT:
             raise UnfitError
         knowledge = state.knowledge.copy()

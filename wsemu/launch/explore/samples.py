@@ -61,9 +61,12 @@ class Samples:
         self.first = search.spent
         self.lanes: set[Lane] = set()
         self.longest = 8
+        self.root: Node | None = None
+        """state at the start, which no interleaving changes"""
 
     def run(self) -> Sampled:
         orders, drawn, total = 0, 0, 0.0
+        self.root = self.search.root()
         for n in range(math.ceil(MOST_ORDERS * self.search.effort)):
             found = self._order(by_priority=bool(n % 2))
             if found is None:
@@ -78,7 +81,7 @@ class Samples:
         search = self.search
         ranks: dict[Lane, float] = {}
         changes = {self.dice.randrange(self.longest) for _ in range(DEPTH - 1)}
-        node, product, length = search.root(), 1.0, 0
+        node, product, length = self.root, 1.0, 0
         if node is None:
             return None
         been = Counter[tuple[bytes, ...]]()

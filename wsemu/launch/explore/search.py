@@ -54,8 +54,8 @@ counts as one more step, because it takes longer"""
 FEW_THREADS = 512
 """number of threads up to which a step with asynchronous copies counts once; each further such number of threads counts
 once more"""
-MOST_MORE, DONE_BY_THEN = 5, 0.1
-"""factor of further interleavings that it performs if this part of all is done by then"""
+MOST_MORE, MOST_MORE_COPYING, DONE_BY_THEN = 5, 1.25, 0.1
+"""factor of further interleavings that it performs if this part of all is done by then; it is smaller with copies"""
 MOST_BYTES = 1 << 30
 """maximum bytes of states to which a search may return"""
 _ANY = -1
@@ -95,7 +95,7 @@ class Search:
         self.all, self.effort = self.most, session.effort
         self.spent = 0.0
         """number of ordered accesses; those of a step that takes long count more than once"""
-        self.more = self.longest = 1 if session.asynchronous else MOST_MORE
+        self.more = self.longest = MOST_MORE_COPYING if session.asynchronous else MOST_MORE
         self.paused: tuple[list[Node], list[bytes]] | None = None
         """the path, and its keys, of a search that has used up its steps"""
         self.apart, self.reads, self.named = apart, reads, named
