@@ -1,7 +1,8 @@
 """Compare verdicts with enumeration on random programs.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|requests|turns|variants|all]
+            undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|requests|turns|counters|variants|
+            all]
             [--programs 100000] [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 The benchmark generates programs, enumerates the interleavings of each, and compares them with wsemu's report
@@ -52,6 +53,8 @@ The kinds of programs follow, each with the fraction that also runs in the refer
     loops      loops of one thread, executed until their state occurs again (wait_programs.py; 1 in 20)
     turns      CTAs that hand a flag on (turn_programs.py).  The method of flags is compared with a search through all
                interleavings (1 in 8)
+    counters   CTAs that add to a counter, and wait until it reaches a number (counter_programs.py), compared like
+               `turns` (1 in 8)
     requests   persistent loops that request clusters, half of them with a mistake (request_programs.py; 1 in 8)
     variants   programs of barriers, modified without changing their possible behavior (variant_programs.py): warps get
                other numbers, barriers of all warps are added, loops are unrolled, CTAs change places.  The verdict and
@@ -85,6 +88,7 @@ from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_l
 from tests.properties.byte_programs import byte_program, judge_bytes
 from tests.properties.cluster_programs import CLUSTER_FAMILIES, check_spread, judged_clusters
 from tests.properties.column_programs import draw_columns, judge_columns
+from tests.properties.counter_programs import draw_counters, judge_counters
 from tests.properties.explorer import FAULTS, notation
 from tests.properties.group_programs import draw_groups, judge_groups
 from tests.properties.heap_programs import HEAP_FAMILIES, judged_heap, smaller_heap
@@ -133,6 +137,7 @@ SMALL_CHUNKS = {
     "windows": 20,
     "groups": 50,
     "turns": 25,
+    "counters": 25,
     "tmem": 25,
     "lanes": 50,
     "heap": 5,
@@ -181,6 +186,7 @@ SHARES = {
     "loops": {"waiting": 1},
     "requests": {"requests": 1},
     "turns": {"turns": 1},
+    "counters": {"counters": 1},
 }
 """kind -> family -> its weight"""
 OF_ALL = {
@@ -188,12 +194,13 @@ OF_ALL = {
     "vectors": 16, "recursion": 12, "variants": 5, "undefined": 12, "values": 6, "inits": 6, "slots": 8, "guarded": 4,
     "spaces": 10, "windows": 3, "groups": 3, "tmem": 4, "lag": 12, "loops": 3,
     "requests": 2,
-    "turns": 2,
+    "turns": 2, "counters": 2,
 }  # fmt: skip
 """kind -> its weight among all kinds; kinds with slow programs have low weights"""
 DRAWN: dict[str, Any] = {
     "slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows), "groups": (draw_groups, judge_groups),
     "walks": (draw_walks, judge_walks), "turns": (draw_turns, judge_turns),
+    "counters": (draw_counters, judge_counters),
 }  # fmt: skip
 """family -> how its programs are generated and judged"""
 HARMLESS = "refused for a harmless expectation"

@@ -161,14 +161,14 @@ def draw_returns(source: random.Random) -> Program:
 class JudgedTurns(NamedTuple):
     """A program with the verdicts of engines, and what is wrong with these."""
 
-    program: Program
+    text: str
     fails: bool
     """An interleaving fails, by a search through all of them."""
     verdicts: tuple[str, ...]
     complaints: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{'; '.join(self.complaints)}: {ptx(self.program)}"
+        return f"{'; '.join(self.complaints)}: {self.text}"
 
 
 def check_by_flags(text: str, ctas: int, engine: Engine = "vm") -> tuple[str, bool]:
@@ -192,7 +192,11 @@ def check(text: str, ctas: int, engine: Engine = "vm") -> str:
 
 def judge_turns(program: Program, engines: tuple[Engine, ...]) -> JudgedTurns:
     """Compare the method of flags with a search through all interleavings."""
-    text, ctas = ptx(program), len(program)
+    return judge_by_flags(ptx(program), len(program), engines)
+
+
+def judge_by_flags(text: str, ctas: int, engines: tuple[Engine, ...]) -> JudgedTurns:
+    """Compare the method of flags with a search through all interleavings of a kernel."""
     with mock.patch.object(decide, "decide_by_flags", return_value=None):
         by_orders = check(text, ctas)
     verdicts, complaints = [], []
@@ -203,4 +207,4 @@ def judge_turns(program: Program, engines: tuple[Engine, ...]) -> JudgedTurns:
             complaints.append(f"{engine}: missed")
         if by_orders == "verified" and verdict == "failed":
             complaints.append(f"{engine}: false alarm")
-    return JudgedTurns(program, by_orders == "failed", tuple(verdicts), tuple(complaints))
+    return JudgedTurns(text, by_orders == "failed", tuple(verdicts), tuple(complaints))

@@ -10,7 +10,7 @@ Each wait ends, since the writer reaches its write in every execution.  Weak mem
 read an older value once more.
 
 Several threads may write a flag if each of them hands it on: it writes the next value after its wait for the last one.
-docs/how.md, "Flags", has the theorem.
+Or the flag is a counter to which they add (`counters.py`).  docs/how.md, "Flags", has the theorems.
 """
 
 from __future__ import annotations
@@ -20,19 +20,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wsemu.launch.explore.counters import (
+    Did,
+    Name,
+    Order,
+    find_counters,
+    find_sums,
+    is_addition,
+    is_used,
+    join_locations,
+    make_order,
+)
 from wsemu.launch.explore.flag_reads import FlagReads, Past
 from wsemu.launch.explore.nodes import Reached, Result
-from wsemu.launch.explore.polls import find_polls
+from wsemu.launch.explore.polls import find_polls, find_rows
 from wsemu.launch.explore.together import Together
 from wsemu.launch.explore.ways import UnfitError, is_own
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
+    AS_STORE,
     FIRST_ARRAY,
+    LANES,
     NAMES,
     NO_STORE,
     OFFSET_MASK,
     SCOPES,
     SEGMENT_SHIFT,
+    SERVED,
     access_shape,
 )
 from wsemu.model.outcome import FENCES
@@ -41,7 +55,7 @@ from wsemu.proof.thread_keys import WIDE
 from wsemu.proof.threads import Location, Shared, memory_effect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from wsemu.launch.explore.session import Ask, Moved, Session
     from wsemu.model.bound import Bound
@@ -73,7 +87,7 @@ class Flags:
         count as plain."""
         self.session, self.begin, self.ordered, self.data = session, begin, ordered, data
         self.code = bound.program.code.tolist()
-        self.segments = bound.segments
+        self.segments, self.uninitialized = bound.segments, bound.uninitialized
         self.polls = find_polls(bound.program, ordered)
         self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
         self.most = int(MOST_STEPS * session.effort)
@@ -87,6 +101,26 @@ class Flags:
         """true if there is an execution with a data race"""
         self.met: Together | None = None
         """the CTAs that wait for each other"""
+        self.ends: set[bytes] = set()
+        """digests of what the arrays hold at the end, one for each last ticket"""
+        self.sums: frozenset[Place] = frozenset()
+        """locations at which all strong accesses are atomics that commute, whose results are unused"""
+        self.counters: dict[Place, int] = {}
+        """locations to which several threads add, with their size in bytes"""
+        self.found: dict[Place, int] = {}
+        """those of the last execution without clocks"""
+        self.tickets: frozenset[Name] = frozenset()
+        """additions at counters whose results are used"""
+        self.last: Name | None = None
+        """the ticket that is the last one"""
+        self.orders: dict[Place, Order] = {}
+        """the order at each counter in the execution before this one; empty in the first one with clocks"""
+        self.acquired: dict[Name, frozenset[Name]] = {}
+        """end of a wait for a counter -> the additions from which it acquired in the execution before this one"""
+        self.known_ends: dict[tuple[object, ...], bool] = {}
+        """for a loop, what it reads from registers, and a value: whether it ends"""
+        self.program = bound.program
+        self.of_cta = begin(Shared()).of_cta
 
     def is_proven(self) -> bool:
         """Return whether the launch is right in all executions; the arrays hold what each of them leaves."""
@@ -94,9 +128,10 @@ class Flags:
             return False
         try:
             self._collect_values()
-            shared = Shared()
-            while not self._run(shared):
-                pass
+            try:
+                self._judge()
+            except UnfitError:
+                self._judge_counters()
         except RacedError:
             self.raced = True
             return False
@@ -141,17 +176,55 @@ class Flags:
         """Run the launch once, and collect what is written to each flag."""
         run = _Run(self, None)
         run.finish()
-        self.values, self.writers = run.values, dict(run.writers)
+        sums = find_sums(self.code, self.live, run.writes, run.read)
+        self.values = {place: values for place, values in run.values.items() if place not in sums}
+        self.writers = {place: writers for place, writers in run.writers.items() if place not in sums}
+        self.found = find_counters(self.code, self.live, run.writes, sums)
+        self.sums = sums
+
+    def _judge_counters(self) -> None:
+        """Judge the executions for each ticket that may be the last one.  Raise UnfitError if they are not all right,
+        or if several counters have tickets."""
+        if not self.found:
+            raise UnfitError
+        self.counters = self.found
+        run = _Run(self, None)
+        run.finish()
+        tickets = [one for one in run.did if one.is_ticket]
+        if len({one.place for one in tickets}) > 1 or len({one.name[0] for one in tickets}) < len(tickets):
+            raise UnfitError
+        self.tickets = frozenset(one.name for one in tickets)
+        for last in sorted(self.tickets) or (None,):
+            self.last = last
+            self._collect_values()
+            while self.found.keys() > self.counters.keys():
+                self.counters = self.found
+                self._collect_values()
+            if self.found != self.counters:
+                raise UnfitError
+            self._judge()
+
+    def _judge(self) -> None:
+        """Judge the executions in which `last` is the last ticket.  Raise UnfitError if they are not all right."""
+        self.orders, self.acquired = {}, {}
+        shared = Shared()
+        while not self._run(shared):
+            pass
+        self.ends.add(self.session.digest_memory())
 
     def _run(self, shared: Shared) -> bool:
-        """Run the launch with vector clocks.  Return whether `shared` was complete before."""
+        """Run the launch with vector clocks.  Return whether `shared`, and the order at counters, were complete
+        before."""
         shared.grown = False
         run = _Run(self, self.begin(shared))
         run.finish()
         if run.values != self.values or run.writers != self.writers:
             raise UnfitError
         self.met = Together(run.most_alive, run.waits)
-        return not shared.grown
+        orders = run.find_orders()
+        is_same = orders == self.orders and run.acquired == self.acquired
+        self.orders, self.acquired = orders, run.acquired
+        return is_same and not shared.grown
 
     def count_step(self) -> None:
         """Raise UnfitError if the accesses become too many."""
@@ -190,6 +263,18 @@ class _Run:
         """(address, bytes) of plain accesses to arrays"""
         self.most_alive = 1
         self.waits: Ask | None = None
+        self.read: set[Place] = set()
+        """locations of strong reads"""
+        self.writes: defaultdict[Place, list[tuple[int, int, int]]] = defaultdict(list)
+        """location -> thread, instruction and operand of each write"""
+        self.did: list[Did] = []
+        """additions, ends of waits, and last stores at counters"""
+        self.added: dict[Name, Location] = {}
+        """addition -> what a read of the counter acquires from it"""
+        self.acquired: dict[Name, frozenset[Name]] = {}
+        """see `Flags`"""
+        self.unordered: set[tuple[int, int]] = set()
+        """(address, bytes) of atomics that commute, whose results are unused"""
 
     def finish(self) -> None:
         """Run to the end.  Raise UnfitError if the launch does not end, or does not fit this method."""
@@ -208,9 +293,12 @@ class _Run:
                 self.most_alive, self.waits = alive, next(asks, None)
         if any(self.session.alive(cta) for cta in range(self.session.ctas)) or self.alone & self.crowded:
             raise UnfitError
+        if self.knowledge is None:
+            return
         strong = {at for place in self.values for at in range(place[1], place[1] + len(self.values[place][0]))}
         sizes = sum(len(values[0]) for values in self.values.values())
-        if len(strong) < sizes or any(at in strong for start, n in self.plain for at in range(start, start + n)):
+        others = self.plain | self.unordered
+        if len(strong) < sizes or any(at in strong for start, n in others for at in range(start, start + n)):
             raise UnfitError
 
     def _advance(self, cta: int) -> bool:
@@ -227,7 +315,10 @@ class _Run:
 
     # -- waits ---------------------------------------------------------------------------------------------------------
     def _poll(self, asks: list[Ask]) -> bool:
-        """Let the lanes of a loop read their flags once if that lets one of them continue."""
+        """Let the lanes of a loop read their flags once, if that lets one of them continue."""
+        self._note_read(*(ask.place for ask in asks))
+        if any(ask.place in self.flags.counters for ask in asks):
+            return bool(sum([self._await_number(ask) for ask in asks]))
         first = self._first_values(asks)
         if not first:
             return False
@@ -310,16 +401,152 @@ class _Run:
         lanes = event.place if event.kind == "warp" else event.lanes
         return bool(lanes >> ask.lane & 1)
 
-    def _lane_state(self, ask: Ask) -> list[bytes]:
-        """Return the registers of a lane that are live in its loop."""
+    def _lane_state(self, ask: Ask, rows: frozenset[int] | None = None) -> list[bytes]:
+        """Return the registers of a lane that are live in its loop, or only some of them."""
         block, found = self.session.snapshot(ask.cta, ask.warp).registers, []
-        for row in sorted(self.flags.live[ask.pc]):
+        for row in sorted(self.flags.live[ask.pc] if rows is None else rows):
             size = self.flags.widths.get(row, 8)
             if size:
                 found.append(block[row + size * ask.lane : row + size * (ask.lane + 1)].tobytes())
             else:
                 found.append(b"%d" % (int(block[row : row + 4].view(np.uint32)[0]) >> ask.lane & 1))
         return found
+
+    # -- counters ------------------------------------------------------------------------------------------------------
+    def find_orders(self) -> dict[Place, Order]:
+        """Return the order at each counter."""
+        found = {}
+        for place in self.flags.counters:
+            base = int.from_bytes(self._values(place)[0], "little")
+            found[place] = make_order((one for one in self.did if one.place == place), base, self.flags.last)
+            if base + sum(found[place].amounts.values()) >= 1 << 8 * self.flags.counters[place] - 1:
+                raise UnfitError
+        return found
+
+    def _await_number(self, ask: Ask) -> bool:
+        """Let a wait for a counter end, if it is high enough."""
+        place = ask.place
+        if place not in self.flags.counters:
+            raise UnfitError
+        now = int.from_bytes(self._values(place)[-1], "little")
+        if not self._ends_with(ask, now):
+            return False
+        name = self._name(ask)
+        sure = self.acquired[name] = self._find_sure(ask, name, now)
+        self._do(ask, name, self._join(sure))
+        return True
+
+    def _find_sure(self, ask: Ask, name: Name, now: int) -> frozenset[Name]:
+        """Return the additions after which a wait surely ends.  In the first execution with clocks, these are all that
+        have been performed."""
+        done = {one.name for one in self.did if one.amount and one.place == ask.place}
+        if self.knowledge is None or self.learns_all or not self.flags.orders:
+            return frozenset(done)
+        order = self.flags.orders[ask.place]
+        if name not in order.waits:
+            raise UnfitError
+        values = order.list_values(name)
+        ending = [value for value in values if self._ends_with(ask, value)]
+        if now not in ending or any(value >= ending[0] and value not in ending for value in values):
+            raise UnfitError
+        done &= self.flags.acquired[name]
+        return frozenset(one for one in done if order.surely_precedes(one, name, ending[0]))
+
+    def _count(self, ask: Ask) -> bool:
+        """Let a lane add to a counter, or store there as the last one; return whether it did."""
+        pc, name = ask.pc, self._name(ask)
+        if not is_addition(self.flags.code, pc):
+            self._store_last(ask, name)
+            return True
+        ticket = is_used(self.flags.code, self.flags.live, pc)
+        if name == self.flags.last and not self.flags.tickets <= {name, *(one.name for one in self.did)}:
+            return False
+        learnt = Location()
+        if ticket and self.flags.orders and self.knowledge is not None and not self.learns_all:
+            self._check_ticket(ask, name)
+        if name == self.flags.last:
+            learnt = self._join(one.name for one in self.did if one.amount and one.place == ask.place)
+        self._do(ask, name, learnt, self.session.operand(ask), is_ticket=ticket)
+        return True
+
+    def _check_ticket(self, ask: Ask, name: Name) -> None:
+        """Raise UnfitError if a ticket leads to other states with other results.  The last one has one result."""
+        order, reads, size = self.flags.orders[ask.place], self.flags.reads, self.flags.counters[ask.place]
+        now = self._values(ask.place)[-1]
+        self.alone.add(ask.cta)
+        if name not in order.waits or name not in self.flags.tickets:
+            raise UnfitError
+        if name == self.flags.last:
+            if order.list_values(name) != [int.from_bytes(now, "little")]:
+                raise UnfitError
+            return
+        values = order.list_values(name, without=self.flags.last)
+        ends = [reads.read(ask, value.to_bytes(size, "little"), now) for value in values]
+        found = [end for end in ends if end is not None]
+        if len(found) < len(ends) or not reads.has_one_end(ask, found):
+            raise UnfitError
+
+    def _store_last(self, ask: Ask, name: Name) -> None:
+        """Let a lane store to a counter after everything else there.  Raise UnfitError if something may come later."""
+        order = self.flags.orders.get(ask.place)
+        if order is not None and self.knowledge is not None and not self.learns_all:
+            others = order.waits.keys() - order.amounts.keys() - {name}
+            if order.before.get(name) != order.amounts.keys() or order.earlier[name] != others:
+                raise UnfitError
+        self._do(ask, name, Location())
+
+    def _do(self, ask: Ask, name: Name, learnt: Location, amount: int = 0, *, is_ticket: bool = False) -> None:
+        """Let a lane access a counter, and record it."""
+        place, knowledge, first = ask.place, self.knowledge, len(self.log)
+        values = self._values(place)
+        row = np.zeros(0, np.int32)
+        if knowledge is not None:
+            row = knowledge.rows[ask.cta][name[0] % self.flags.of_cta].copy()
+        stores = not self.flags.code[ask.pc][7] & NO_STORE
+        if stores:
+            self._note_write(ask)
+        after = self._perform_access(ask, None if self.learns_all else learnt)
+        made = (one.event for one in self.log[first:] if one.event.pc == ask.pc and one.event.warp == ask.warp)
+        event = next(made, None)
+        if event is None:
+            raise UnfitError
+        column, count = max(after.observed.items(), default=(0, 0))
+        self.did.append(Did(name, place, event.interval, row, amount, is_ticket, column if stores else 0, count))
+        self.added[name] = after
+        if stores:
+            values.append(self._value_at(place, self.flags.counters[place]))
+            self.writers[place].append((ask.cta, ask.warp, ask.lane))
+
+    def _join(self, names: Iterable[Name]) -> Location:
+        return join_locations(self.added[name] for name in names)
+
+    def _name(self, ask: Ask) -> Name:
+        thread = ask.cta * self.flags.of_cta + ask.warp * LANES + ask.lane
+        return thread, sum(1 for one in self.did if one.name[0] == thread)
+
+    def _ends_with(self, ask: Ask, value: int) -> bool:
+        """Return whether a wait for a counter ends with a value."""
+        flags, data = self.flags, value.to_bytes(self.flags.counters[ask.place], "little")
+        key = ask.pc, *self._lane_state(ask, find_rows(flags.program, ask.pc)), value
+        if key not in flags.known_ends:
+            flags.known_ends[key] = bool(self._leave([ask], {ask.place: data}))
+        return flags.known_ends[key]
+
+    def _note_read(self, *places: Place) -> None:
+        self.read.update(places)
+        if not self.flags.sums.isdisjoint(places):
+            raise UnfitError
+
+    def _combine(self, ask: Ask) -> None:
+        """Let a lane perform an atomic that commutes with all others at its location, and orders nothing."""
+        self._note_write(ask)
+        self._perform_access(ask, None if self.learns_all else Location())
+        self.unordered.add((ask.place[1], access_shape(NAMES[self.flags.code[ask.pc][0]])[1]))
+
+    def _note_write(self, ask: Ask) -> None:
+        thread = ask.cta * self.flags.of_cta + ask.warp * LANES + ask.lane
+        is_stored = self.flags.code[ask.pc][7] & SERVED == AS_STORE
+        self.writes[ask.place].append((thread, ask.pc, 0 if is_stored else self.session.operand(ask)))
 
     # -- other accesses ------------------------------------------------------------------------------------------------
     def _pass(self, asks: list[Ask]) -> bool:
@@ -328,6 +555,11 @@ class _Run:
         for ask in asks:
             if self.flags.code[ask.pc][7] & NO_STORE:
                 moved |= self._read(ask)
+            elif ask.place in self.flags.sums:
+                self._combine(ask)
+                moved = True
+            elif ask.place in self.flags.counters:
+                moved |= self._count(ask)
             else:
                 self._write(ask)
                 moved = True
@@ -338,7 +570,8 @@ class _Run:
         place, thread = ask.place, (ask.cta, ask.warp, ask.lane)
         values, writers = self._values(place), self.writers[place]
         before, relays = len(values) - 1, bool(writers) and writers[-1] != thread
-        if relays and self.knowledge is not None and self.turns.get((place, thread)) != before:
+        self._note_write(ask)
+        if relays and not self.learns_all and self.knowledge is not None and self.turns.get((place, thread)) != before:
             raise UnfitError
         self._perform_access(ask, None)
         values.append(self._value_at(place, len(values[0])))
@@ -352,6 +585,9 @@ class _Run:
     def _read(self, ask: Ask) -> bool:
         """Let a lane read a flag outside of a polling loop; return whether its CTA continued."""
         values = self._values(ask.place)
+        self._note_read(ask.place)
+        if ask.place in self.flags.counters and not self.learns_all:
+            raise UnfitError
         if self.knowledge is not None and self._is_own(ask):
             self._read_own(ask)
             return True
@@ -400,7 +636,7 @@ class _Run:
     def _values(self, place: Place) -> list[bytes]:
         """Return the values of a location so far."""
         if place not in self.values:
-            if place[0] >= 0 or is_own(place[1]):
+            if place[0] >= 0 or is_own(place[1]) or place[1] >> SEGMENT_SHIFT in self.flags.uninitialized:
                 raise UnfitError
             sizes = {access_shape(NAMES[self.flags.code[pc][0]])[1] for pc in self.flags.ordered}
             if len(sizes) != 1:
@@ -414,9 +650,10 @@ class _Run:
             raise UnfitError
         return bytes(self.flags.segments[number][0][offset : offset + size])
 
-    def _perform_access(self, ask: Ask, learnt: Location | None, value: bytes = b"") -> None:
+    def _perform_access(self, ask: Ask, learnt: Location | None, value: bytes = b"") -> Location:
         """Perform a lane's access.  A waiting lane acquires what the value releases and changes no clock of its flag.
-        `value` is the earlier or later value that it reads."""
+        `value` is the earlier or later value that it reads.  Return the clocks of the flag after the access, as far as
+        they do not come from earlier ones."""
         self.flags.count_step()
         self.asks.append(ask)
         now = self._value_at(ask.place, len(value))
@@ -425,14 +662,15 @@ class _Run:
         self.session.write(ask.place, int.from_bytes(now, "little"), len(now))
         if self.knowledge is None or learnt is None:
             self._record_actions(ask.cta, moved)
-            return
+            return Location()
         locations = self.knowledge.locations
         before = locations.get(ask.place)
         locations[ask.place] = learnt.copy()
         self._record_actions(ask.cta, moved)
-        locations.pop(ask.place)
+        after = locations.pop(ask.place)
         if before is not None:
             locations[ask.place] = before
+        return after
 
     def _record_actions(self, cta: int, moved: Moved) -> None:
         """Record the actions of a CTA; raise UnfitError if one of them is an error."""
@@ -455,15 +693,14 @@ class _Run:
             raise UnfitError
 
     def _note(self, made: Made) -> None:
-        """Record the bytes of a plain access.  Raise UnfitError for an unordered atomic."""
+        """Record the bytes of a plain access, and of an atomic that commutes with all others there."""
         pc = made.event.pc
         atomic, _, size = memory_effect(self.flags.code[pc], data=pc in self.flags.data)
-        if not atomic:
-            for _, address in made.addresses:
-                if not is_own(address):
-                    self.plain.add((address & ~ADDRESS_WRAPPED, size))
-        elif pc not in self.flags.ordered:
-            raise UnfitError
+        if atomic and pc in self.flags.ordered:
+            return
+        for _, address in made.addresses:
+            if not is_own(address):
+                (self.unordered if atomic else self.plain).add((address & ~ADDRESS_WRAPPED, size))
 
 
 def _covers(later: Location, earlier: Location) -> bool:

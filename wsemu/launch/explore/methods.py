@@ -48,13 +48,13 @@ def decide_by_arrivals(
     put_back(bound, stays)
     if found is None:
         return None
-    notes = (
-        ()
-        if found.results < 2
-        else (f"what is left in arrays depends on which CTA comes last: {found.results:,} results are possible",)
-    )
+    notes = () if found.results < 2 else (_describe_results(found.results),)
     told = [describe_missing_fence(places, pc, ask, at) for pc, (ask, at) in found.unfenced.items()]
     return Decided(proven=True, notes=notes, findings=group_by_fence(told), how="whichever CTA comes last")
+
+
+def _describe_results(count: int) -> str:
+    return f"what is left in arrays depends on which CTA comes last: {count:,} results are possible"
 
 
 def judge_room(said: Decided | None, met: Together | None, bound: Bound, places: Places) -> Decided | None:
@@ -103,13 +103,16 @@ def decide_by_flags(case: Case) -> Decided | None:
 
     bound, _, session, _, begin = case
     lockstep = bound.settings.lockstep
-    if lockstep or bound.uninitialized or bound.program.asynchronous or begin(Shared(), lockstep=False).by_clusters:
+    if lockstep or bound.program.asynchronous or begin(Shared(), lockstep=False).by_clusters:
         return None
     flags = Flags(
         bound, session, functools.partial(begin, lockstep=False), begin.keywords["ordered"], begin.keywords["data"]
     )
     if flags.is_proven():
-        said = Decided(proven=True, how="whenever each wait sees its flag")
+        notes: tuple[str, ...] = ()
+        if len(flags.ends) > 1:
+            notes = (_describe_results(len(flags.ends)),)
+        said = Decided(proven=True, notes=notes, how="whenever each wait sees its flag")
         return judge_room(said, flags.met, bound, case.places)
     result = flags.find_race() if flags.raced else None
     if result is None:

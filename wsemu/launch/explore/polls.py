@@ -50,6 +50,18 @@ def find_polls(program: Program, ordered: Iterable[int]) -> dict[int, int]:
     return found
 
 
+def find_rows(program: Program, pc: int) -> frozenset[int]:
+    """Return the registers that the loop around an access of `find_polls` reads, and does not write before."""
+    known: dict[int, frozenset[int]] = program.derived.setdefault("registers of polls", {})
+    if pc not in known:
+        loop = _loop(program.code.tolist(), pc)
+        decoder = plain_decoder(program)
+        steps = [step for at in loop[0] for step in decoder.steps(at)] if loop else []
+        read = {row for step in steps for row in (*step.reads, *step.operands)}
+        known[pc] = frozenset(read - {row for step in steps for row in step.writes})
+    return known[pc]
+
+
 def _loop(code: list[list[int]], pc: int) -> tuple[list[int], int] | None:
     """Return the instructions of the loop around an access, and the instruction after the loop, or the end of the
     code.  Return None if the loop has effects, or not exactly one branch that leaves it."""
