@@ -2,9 +2,9 @@
 they have reached a number.
 
 An addition *surely* precedes the end of a wait if the other additions that may come before that end do not suffice.
-Which ones may come before is decided by the order of the execution, in which each wait acquires from such additions
-alone.  An addition whose result is used is a *ticket*.  One run is judged for each ticket that may be the last; all
-other tickets must lead to the same, whatever their results are.  docs/how.md, "Counters", has the theorem.
+The order of the execution decides which ones may come before; each wait acquires from such additions alone.  An
+addition whose result is used is a *ticket*.  One run is judged for each ticket that may be the last; all other tickets
+must lead to the same, whatever their results are.  docs/how.md, "Counters", has the theorem.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Did(NamedTuple):
     name: Name
     place: Place
     mark: int
-    """interval of the thread"""
+    """interval in which the thread performs it"""
     row: Rows
-    """clock of the thread before"""
+    """earlier clock of the thread"""
     amount: int = 0
-    """what it adds; 0 for a wait"""
+    """the added number; 0 for a wait"""
     is_ticket: bool = False
     column: int = 0
     """column of the clock for this write, or 0"""
@@ -54,7 +54,7 @@ class Order:
     """The order of the additions and waits of an execution."""
 
     base: int
-    """value before the launch"""
+    """initial value of the counter"""
     amounts: dict[Name, int] = field(default_factory=dict)
     before: dict[Name, frozenset[Name]] = field(default_factory=dict)
     """addition, or end of a wait -> the additions that precede it"""
@@ -139,7 +139,7 @@ def is_used(code: Sequence[Sequence[int]], live: Sequence[frozenset[int]], pc: i
 
 
 def make_order(did: Iterable[Did], base: int, last: Name | None) -> Order:
-    """Return the order of what an execution did at one counter; `last` is the last ticket."""
+    """Return the order of the events of an execution at one counter; `last` is the last ticket."""
     order = Order(base)
     events = [*did]
     threads = np.array([one.name[0] for one in events], np.int64)
@@ -175,7 +175,7 @@ def make_order(did: Iterable[Did], base: int, last: Name | None) -> Order:
 
 
 def join_locations(found: Iterable[Location]) -> Location:
-    """Return what a read that observes several additions acquires."""
+    """Return the clocks that a read acquires which observes several additions."""
     given: Any = None
     observed: dict[int, int] = {}
     for one in found:

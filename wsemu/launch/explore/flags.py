@@ -102,13 +102,13 @@ class Flags:
         self.met: Together | None = None
         """the CTAs that wait for each other"""
         self.ends: set[bytes] = set()
-        """digests of what the arrays hold at the end, one for each last ticket"""
+        """digests of the final arrays, one for each last ticket"""
         self.sums: frozenset[Place] = frozenset()
         """locations at which all strong accesses are atomics that commute, whose results are unused"""
         self.counters: dict[Place, int] = {}
         """locations to which several threads add, with their size in bytes"""
         self.found: dict[Place, int] = {}
-        """those of the last execution without clocks"""
+        """counters of the last execution without clocks"""
         self.tickets: frozenset[Name] = frozenset()
         """additions at counters whose results are used"""
         self.last: Name | None = None
@@ -118,7 +118,7 @@ class Flags:
         self.acquired: dict[Name, frozenset[Name]] = {}
         """end of a wait for a counter -> the additions from which it acquired in the execution before this one"""
         self.known_ends: dict[tuple[object, ...], bool] = {}
-        """for a loop, what it reads from registers, and a value: whether it ends"""
+        """for a loop, its registers and a value: whether it ends"""
         self.program = bound.program
         self.of_cta = begin(Shared()).of_cta
 
@@ -131,6 +131,8 @@ class Flags:
             try:
                 self._judge()
             except UnfitError:
+                if not self.found:
+                    raise
                 self._judge_counters()
         except RacedError:
             self.raced = True
@@ -185,8 +187,6 @@ class Flags:
     def _judge_counters(self) -> None:
         """Judge the executions for each ticket that may be the last one.  Raise UnfitError if they are not all right,
         or if several counters have tickets."""
-        if not self.found:
-            raise UnfitError
         self.counters = self.found
         run = _Run(self, None)
         run.finish()
@@ -264,15 +264,15 @@ class _Run:
         self.most_alive = 1
         self.waits: Ask | None = None
         self.read: set[Place] = set()
-        """locations of strong reads"""
+        """all locations that strong reads have accessed"""
         self.writes: defaultdict[Place, list[tuple[int, int, int]]] = defaultdict(list)
         """location -> thread, instruction and operand of each write"""
         self.did: list[Did] = []
         """additions, ends of waits, and last stores at counters"""
         self.added: dict[Name, Location] = {}
-        """addition -> what a read of the counter acquires from it"""
+        """addition -> clocks that a read of the counter acquires from it"""
         self.acquired: dict[Name, frozenset[Name]] = {}
-        """see `Flags`"""
+        """for each end of a wait, the additions from which it has acquired; see `Flags`"""
         self.unordered: set[tuple[int, int]] = set()
         """(address, bytes) of atomics that commute, whose results are unused"""
 
@@ -429,7 +429,7 @@ class _Run:
         if place not in self.flags.counters:
             raise UnfitError
         now = int.from_bytes(self._values(place)[-1], "little")
-        if not self._ends_with(ask, now):
+        if not self._ends_wait(ask, now):
             return False
         name = self._name(ask)
         sure = self.acquired[name] = self._find_sure(ask, name, now)
@@ -446,7 +446,7 @@ class _Run:
         if name not in order.waits:
             raise UnfitError
         values = order.list_values(name)
-        ending = [value for value in values if self._ends_with(ask, value)]
+        ending = [value for value in values if self._ends_wait(ask, value)]
         if now not in ending or any(value >= ending[0] and value not in ending for value in values):
             raise UnfitError
         done &= self.flags.acquired[name]
@@ -524,7 +524,7 @@ class _Run:
         thread = ask.cta * self.flags.of_cta + ask.warp * LANES + ask.lane
         return thread, sum(1 for one in self.did if one.name[0] == thread)
 
-    def _ends_with(self, ask: Ask, value: int) -> bool:
+    def _ends_wait(self, ask: Ask, value: int) -> bool:
         """Return whether a wait for a counter ends with a value."""
         flags, data = self.flags, value.to_bytes(self.flags.counters[ask.place], "little")
         key = ask.pc, *self._lane_state(ask, find_rows(flags.program, ask.pc)), value
