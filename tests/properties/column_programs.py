@@ -2,9 +2,9 @@
 
 A thread multiplies into slots and commits; warps load the slots, may store there, and free them.  Operands come from
 stages of shared memory, which a thread fills with bulk copies or with stores and a fence; or from regions of tensor
-memory, which `tcgen05.cp` or warps fill: A, or scale factors.  In a pair of CTAs each fills its stages and loads its
-slots, and one thread multiplies for both.  A request of cluster launch control writes a response, which warps read.
-Mutations delete, exchange or repeat operations, and change mbarriers, parities, places and counts.
+memory, which `tcgen05.cp` or warps fill: A, scale factors, or metadata of a sparse A.  In a pair of CTAs each fills its
+stages and loads its slots, and one thread multiplies for both.  A request of cluster launch control writes a response,
+which warps read.  Mutations delete, exchange or repeat operations, and change mbarriers, parities, places and counts.
 
 The enumeration follows PTX ISA, "Memory Consistency Model for 5th generation of TensorCore operations": a product, a
 copy, a load or a store happens at any time after its issue; those of a pipelined pair happen in their order.  A wait
@@ -82,8 +82,8 @@ class ColumnProgram(NamedTuple):
     counts: tuple[int, ...]
     slots: int
     roles: tuple[Role, ...] = ALONE
-    scaled: bool = False
-    """regions are scale factors, not A"""
+    regions: str = "a"
+    """contents of the regions: "a", "factors", or "metadata" of a sparse A"""
 
     @property
     def ctas(self) -> int:
@@ -91,7 +91,7 @@ class ColumnProgram(NamedTuple):
 
     def __str__(self) -> str:
         steps = [f"{self.roles[n]}: " + "; ".join(map(str, thread)) for n, thread in enumerate(self.threads)]
-        return "\n".join([*steps, f"counts {self.counts}, scaled {self.scaled}"])
+        return "\n".join([*steps, f"counts {self.counts}, regions of {self.regions}"])
 
     def ptx(self) -> str:
         """Return a kernel that executes the steps; all warps meet before the columns are released."""
@@ -105,11 +105,14 @@ class ColumnProgram(NamedTuple):
             bodies += f"W{n}:\n  setp.ne.u32 %p1, %r29, {role.warp + 8 * role.cta};\n  @%p1 bra W{n + 1};\n"
             bodies += "".join(_emit(self, step, f"L{n}_{k}", first=n == 0) for k, step in enumerate(thread))
         text = HEADER + inits + MEET + bodies + f"W{len(self.threads)}:\n" + FOOTER
-        kind = KIND_OF_SCALED if self.scaled else KIND
+        kind = {"a": KIND, "factors": KIND_OF_SCALED, "metadata": KIND_OF_SPARSE}[self.regions]
         text = text.replace("<kind>", kind).replace("<group>", f"cta_group::{1 + pair}")
+        text = text.replace("<fill>", FILL_OF_SPARSE if self.regions == "metadata" else FILL)
         text = text.replace("<meet>", CLUSTER if pair else "  bar.sync 0;\n")
-        if self.scaled:
+        if self.regions == "factors":
             return text.replace("<idesc>", hex(1 << 17 | 8 << 24 | 1 << 23))
+        if self.regions == "metadata":
+            return text.replace("<idesc>", hex(1 << 17 | 8 << 24 | 1 << 4 | 4))
         return text.replace("<idesc>", "0x10040010" if pair else "0x8020010")
 
     def can_fail(self) -> bool | None:
@@ -117,7 +120,19 @@ class ColumnProgram(NamedTuple):
         return Enumeration(self).fails()
 
 
-KIND, KIND_OF_SCALED = "kind::f16", "kind::mxf8f6f4.block_scale"
+KIND, KIND_OF_SCALED, KIND_OF_SPARSE = "kind::f16", "kind::mxf8f6f4.block_scale", "kind::f8f6f4"
+VALID_METADATA = 0x44444444
+"""the first two of each four elements; all words of a program with metadata have this value"""
+FILL = """  mov.b32 %r31, 0;
+  @%p2 st.bulk.weak.shared::cta [%r3], 9728, 0;
+"""
+FILL_OF_SPARSE = f"""  mov.b32 %r31, {VALID_METADATA:#x}; add.u32 %r6, %r3, 9728;
+  @!%p2 bra FILLED;
+FILL:
+  sub.u32 %r6, %r6, 16; st.shared.v4.b32 [%r6], {{%r31, %r31, %r31, %r31}}; setp.ne.u32 %p1, %r6, %r3;
+  @%p1 bra FILL;
+FILLED:
+"""
 CLUSTER = "  barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n"
 HEADER = """
 .version 8.7
@@ -140,8 +155,7 @@ HEADER = """
   tcgen05.alloc.<group>.sync.aligned.shared::cta.b32 [%r2], 64;
   tcgen05.relinquish_alloc_permit.<group>.sync.aligned;
 ALLOCATED:
-  @%p2 st.bulk.weak.shared::cta [%r3], 9728, 0;
-  @%p2 fence.proxy.async.shared::cta;
+<fill>  @%p2 fence.proxy.async.shared::cta;
   and.b32 %r6, %r1, 31; setp.eq.u32 %p3, %r6, 0;
 """
 """two stages of A, followed by those of B"""
@@ -184,7 +198,7 @@ def _emit(program: ColumnProgram, step: Step, label: str, *, first: bool) -> str
         case "st":
             return columns + "  tcgen05.st.sync.aligned.32x32b.x2.b32 [%r12], {%r1, %r1};\n"
         case "st.operand":
-            ones = ", ".join(["%r1"] * 8)
+            ones = ", ".join(["%r31" if program.regions == "metadata" else "%r1"] * 8)
             return region + f"  tcgen05.st.sync.aligned.32x32b.x8.b32 [%r13], {{{ones}}};\n"
         case "wait::ld" | "wait::st":
             return f"  tcgen05.{NAMES[step.what]}.sync.aligned;\n"
@@ -195,14 +209,15 @@ def _emit(program: ColumnProgram, step: Step, label: str, *, first: bool) -> str
             wait = f"mbarrier.try_wait.parity.shared::cta.b64 %p4, {at}, {step.parity};"
             return f"{label}:\n  {wait}\n  @!%p4 bra {label};\n"
         case "cp":
-            copy = f"  @%p3 tcgen05.cp.<group>.{_COPIES[program.scaled]} [%r13], {_STAGES[other]};\n"
-            return region + copy + (copy.replace("@%p3", "add.u32 %r13, %r13, 4;\n  @%p3") if program.scaled else "")
+            scaled = program.regions == "factors"
+            copy = f"  @%p3 tcgen05.cp.<group>.{_COPIES[scaled]} [%r13], {_STAGES[other]};\n"
+            return region + copy + (copy.replace("@%p3", "add.u32 %r13, %r13, 4;\n  @%p3") if scaled else "")
         case "bulk":
             return _emit_fetch(step)
         case "expect_tx":
             return f"  @%p3 mbarrier.arrive.expect_tx.shared::cta.b64 _, {at}, {BYTES[other]};\n"
         case "write":
-            return f"  @%p3 st.shared.b32 [%r3+{4096 * place}], 0;\n"
+            return f"  @%p3 st.shared.b32 [%r3+{4096 * place}], %r31;\n"
         case "read" if place == RESPONSE:
             is_canceled = "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p8, %q;"
             return f"  ld.shared.b128 %q, [%r28];\n  {is_canceled}\n  @%p8 st.global.b32 [%rd1], %r1;\n"
@@ -217,7 +232,9 @@ def _emit_product(program: ColumnProgram, step: Step) -> str:
     uses = "%p5" if step.parity else "%p6"
     stage = _STAGES[step.other] if step.other < REGION else _STAGES[0]
     region = f"  add.u32 %r13, %r11, {32 + 8 * (step.other % REGION)};\n"
-    if program.scaled:
+    if program.regions == "metadata":
+        return region + f"  @%p3 tcgen05.mma.sp.<group>.<kind> [%r12], {stage}, %rd7, [%r13], %r15, {uses};\n"
+    if program.regions == "factors":
         product = f"tcgen05.mma.<group>.<kind> [%r12], {stage}, %rd7, %r15, [%r13], [%r14], {uses};"
         return region + f"  add.u32 %r14, %r13, 4;\n  @%p3 {product}\n"
     if step.other >= REGION:
@@ -425,7 +442,9 @@ class Enumeration:
             return []
         region = [("r", step.other - REGION, cta, q) for cta in ctas for q in (0, 1)] if step.other >= REGION else []
         stage = 0 if step.other >= REGION else step.other
-        return region + ([("s", stage, cta, -1) for cta in ctas] if step.other < REGION or self.program.scaled else [])
+        return region + (
+            [("s", stage, cta, -1) for cta in ctas] if step.other < REGION or self.program.regions != "a" else []
+        )
 
     def _list_writes(self, n: int, step: Step) -> list[Cell]:
         role, ctas = self.program.roles[n], range(self.ctas)
@@ -564,18 +583,18 @@ class Ring:
 def draw_columns(source: random.Random) -> ColumnProgram:
     """Draw a ring, and change it up to three times."""
     kind = source.choice(("plain", "plain", "fed", "fed", "copied", "stored", "pair", "pair", "request"))
-    ring, slots, scaled = DRAW[kind](source)
+    ring, slots, regions = DRAW[kind](source)
     for _ in range(source.choice((0, 1, 1, 1, 2, 3))):
         _mutate(source, ring, slots)
-    return ColumnProgram(tuple(map(tuple, ring.threads)), tuple(ring.counts), slots, ring.roles, scaled)
+    return ColumnProgram(tuple(map(tuple, ring.threads)), tuple(ring.counts), slots, ring.roles, regions)
 
 
-def _draw_plain(source: random.Random) -> tuple[Ring, int, bool]:
+def _draw_plain(source: random.Random) -> tuple[Ring, int, str]:
     """Draw a ring of accumulators alone, which one or two warps load."""
     tiles, slots, readers = source.randint(1, 3), source.randint(1, 2), source.randint(1, 2)
     ring = Ring(ALONE, 1 + readers)
     _accumulate(ring, source, tiles, slots, range(1, 1 + readers), lambda tile: 0)
-    return ring, slots, False
+    return ring, slots, "a"
 
 
 def _accumulate(
@@ -624,19 +643,19 @@ def _feed(ring: Ring, stages: int, fillers: tuple[int, ...], *, copies: bool) ->
     return feed
 
 
-def _draw_fed(source: random.Random) -> tuple[Ring, int, bool]:
+def _draw_fed(source: random.Random) -> tuple[Ring, int, str]:
     """Draw a ring with stages of shared memory, filled by a warp."""
     tiles, slots, stages = source.randint(1, 3), source.randint(1, 2), source.randint(1, 2)
     ring = Ring(ALONE, 4)
     feed = _feed(ring, stages, (3,), copies=source.random() < 0.6)
     _accumulate(ring, source, tiles, slots, range(1, 2), lambda tile: tile % stages, feed)
-    return ring, slots, False
+    return ring, slots, "a"
 
 
-def _draw_copied(source: random.Random) -> tuple[Ring, int, bool]:
-    """Draw a ring with regions of tensor memory, filled by `cp` from stages: A, or scale factors."""
+def _draw_copied(source: random.Random) -> tuple[Ring, int, str]:
+    """Draw a ring with regions of tensor memory, filled by `cp` from stages: A, scale factors, or metadata."""
     tiles, slots, regions = source.randint(1, 2), source.randint(1, 2), source.randint(1, 2)
-    scaled = source.random() < 0.5
+    contents = source.choice(("a", "factors", "metadata"))
     ring = Ring(ALONE, 4)
     fill = _feed(ring, 2, (3,), copies=source.random() < 0.6)
 
@@ -645,10 +664,10 @@ def _draw_copied(source: random.Random) -> tuple[Ring, int, bool]:
         return [*before, Step(COPY, tile % regions, 0, tile % 2)], after
 
     _accumulate(ring, source, tiles, slots, range(1, 2), lambda tile: REGION + tile % regions, feed)
-    return ring, slots, scaled
+    return ring, slots, contents
 
 
-def _draw_stored(source: random.Random) -> tuple[Ring, int, bool]:
+def _draw_stored(source: random.Random) -> tuple[Ring, int, str]:
     """Draw a ring in which the warps that load the first product of a tile store A of the second one."""
     tiles = source.randint(1, 2)
     ring = Ring(ALONE, 3)
@@ -662,19 +681,19 @@ def _draw_stored(source: random.Random) -> tuple[Ring, int, bool]:
             thread += [Step(AWAIT, scores, parity), Step(LOAD, 0), Step(WAIT_LOADS), Step(PUT), Step(WAIT_STORES)]
             thread += [Step(ARRIVE, ready), Step(AWAIT, sums, parity), Step(LOAD, 1), Step(WAIT_LOADS)]
             thread.append(Step(ARRIVE, spare))
-    return ring, 2, False
+    return ring, 2, "a"
 
 
-def _draw_pair(source: random.Random) -> tuple[Ring, int, bool]:
+def _draw_pair(source: random.Random) -> tuple[Ring, int, str]:
     """Draw a ring of a pair of CTAs: one thread multiplies for both; each CTA fills its stages and loads its slots."""
     tiles, slots = source.randint(1, 2), source.randint(1, 2)
     ring = Ring(PAIR, 5)
     feed = _feed(ring, 1, (3, 4), copies=False) if source.random() < 0.6 else None
     _accumulate(ring, source, tiles, slots, range(1, 3), lambda tile: 0, feed)
-    return ring, slots, False
+    return ring, slots, "a"
 
 
-def _draw_request(source: random.Random) -> tuple[Ring, int, bool]:
+def _draw_request(source: random.Random) -> tuple[Ring, int, str]:
     """Draw a ring with a request of cluster launch control, whose response warps read."""
     ring = Ring(ALONE, 4)
     (full,) = ring.add_bars(1, 1)
@@ -682,7 +701,7 @@ def _draw_request(source: random.Random) -> tuple[Ring, int, bool]:
     ring.threads[3] += [Step(EXPECT, full, 0, RESPONSE), Step(FETCH, RESPONSE, 0, full)]
     for thread in ring.threads[1:3]:
         thread += [Step(AWAIT, full, 0), Step(READ, RESPONSE)]
-    return ring, 1, False
+    return ring, 1, "a"
 
 
 DRAW = {
@@ -729,7 +748,8 @@ class JudgedColumns(NamedTuple):
 
 def check_columns(program: ColumnProgram, engine: Engine) -> wsemu.Report:
     """Check the kernel of a program."""
-    kernel, out = wsemu.load_ptx(program.ptx())["k"], np.zeros(512, np.uint32)
+    kernel = wsemu.load_ptx(program.ptx())["k"]
+    out = np.full(512, VALID_METADATA if program.regions == "metadata" else 0, np.uint32)
     return wsemu.check(kernel, program.ctas, 160, (out,), engine=engine, cluster=program.ctas)
 
 

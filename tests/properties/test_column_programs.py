@@ -35,8 +35,8 @@ from tests.properties.column_programs import (
 
 @pytest.mark.parametrize("kind", DRAW)
 def test_rings_are_right_before_they_are_changed(kind: str):
-    ring, slots, scaled = DRAW[kind](random.Random(1))
-    program = ColumnProgram(tuple(map(tuple, ring.threads)), tuple(ring.counts), slots, ring.roles, scaled)
+    ring, slots, regions = DRAW[kind](random.Random(1))
+    program = ColumnProgram(tuple(map(tuple, ring.threads)), tuple(ring.counts), slots, ring.roles, regions)
     found = judge_columns(program, ("vm", "reference"))
     assert (found.fails, found.verdicts, found.complaints) == (False, ("verified", "verified"), ())
 
@@ -76,13 +76,13 @@ LOADS = (Step(AWAIT, 0), Step(LOAD, 0), Step(WAIT_LOADS))
 FILLED = (Step(WRITE, 0), Step(FENCE), Step(ARRIVE, 1))
 
 
-@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("regions", ["a", "factors", "metadata"])
 @pytest.mark.parametrize("between", [True, False])
-def test_a_copy_comes_after_the_product_that_read_what_it_replaces(between: bool, scaled: bool):
-    """Scale factors of 8 columns of B: the product reads one of the four columns that the copy writes."""
+def test_a_copy_comes_after_the_product_that_read_what_it_replaces(between: bool, regions: str):
+    """The product reads some of the columns that the copy writes."""
     product = (Step(MULTIPLY, 0, 0, REGION),)
     makes = (Step(COPY), *product * between, Step(COPY, 0, 0, 1), *product, Step(COMMIT, 0))
-    fails, verdicts, codes = check_both(ColumnProgram((makes, LOADS), (1,), 1, scaled=scaled))
+    fails, verdicts, codes = check_both(ColumnProgram((makes, LOADS), (1,), 1, regions=regions))
     if between:
         assert (fails, verdicts) == (False, {"verified"})
     else:
