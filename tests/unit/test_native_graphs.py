@@ -91,3 +91,25 @@ def test_graphs_of_the_driver_are_as_their_nodes_and_edges_say(tmp_path):
     lines = [line for line in done.stdout.splitlines() if not line.startswith(("launch ", "2 kernels", "3 more"))]
     assert lines == SAID.split("\n")[1:-1], done.stdout + done.stderr
     assert done.returncode == 0
+
+
+def test_pinned_memory_beside_many_device_allocations_has_its_own_place(tmp_path):
+    source = tmp_path / "client.c"
+    source.write_text("""
+int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *);
+int cuMemAlloc_v2(void **, unsigned long), cuMemHostAlloc(void **, unsigned long, unsigned);
+int main(void) {
+    void *context, *address;
+    cuInit(0); cuDevicePrimaryCtxRetain(&context, 0); cuCtxSetCurrent(context);
+    for (int n = 0; n < 200; n++) if (cuMemAlloc_v2(&address, 4096)) return 3;
+    for (int n = 0; n < 200; n++) { if (cuMemHostAlloc(&address, 4096, 0)) return 4; *(int *)address = n; }
+    return cuMemAlloc_v2(&address, 4096);
+}
+""")
+    program = tmp_path / "client"
+    driver = str(find_libraries() / "libcuda.so.1")
+    subprocess.run([str(find_compiler()), "-w", str(source), driver, "-o", str(program)], check=True)
+    command = [sys.executable, "-m", "wsemu", "run", "--", str(program)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert "launched no kernel" in done.stdout, done.stdout + done.stderr
+    assert "ended with exit code" not in done.stdout

@@ -334,7 +334,7 @@ static void give_extent(uint64_t offset, uint64_t bytes) {
 
 static unsigned take_window(bool low) {
     unsigned end = low ? LOW_END : WINDOWS;
-    while (next_window < end && (windows[next_window].count || windows[next_window].arena)) next_window++;
+    while (next_window < end && (windows[next_window].count || next_window == LOW_END - 1)) next_window++; /* the last low one is the arena's */
     if (next_window < LOW_END) return next_window++;
     for (size_t n = freed_first; n < freed_count; n++) {
         unsigned number = freed_windows[n];
