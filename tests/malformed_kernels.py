@@ -355,7 +355,7 @@ def changed_kernels(source: str, chance: random.Random) -> str:
 
 
 def _reordered(kernel: ast.FunctionDef, chance: random.Random) -> None:
-    """Return the statements of a block with some deleted, doubled, swapped or moved."""
+    """Delete, double, swap or move statements of a block."""
     blocks = [kernel.body, *(node.body for node in ast.walk(kernel) if isinstance(node, (ast.If, ast.For, ast.While)))]
     block = chance.choice(blocks)
     one, other = chance.randrange(len(block)), chance.randrange(len(block))

@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL = "weak", "relaxed", "acquire", "release", "acq_rel"
 RACE, BOUNDS, UNSET, ALIGN = "race", "out-of-bounds", "uninitialized-read", "misaligned"
 CODES = {"intra-warp-race": RACE, "missing-fence": RACE}
-"""codes of findings that are one of those faults by another name"""
+"""codes of findings that report one of those faults under another name"""
 PLACES = ("warps", "ctas", "lanes")
 SLOTS, POINTERS = 3, 3
 HUGE = 1 << 24
-"""bytes that no heap has: `malloc` gives null"""
+"""bytes that no heap has, so that `malloc` returns null"""
 ANYTHING, NO_TICKET = -3, -4
-"""the ticket that a load outside of a block gives: any; and one that no guard names"""
+"""the ticket that a load outside of a block returns, which may be anything; and a ticket that no guard names"""
 UNDEFINED = -2
-"""the ticket of a thread that has loaded what nobody wrote: wrong where it decides something"""
+"""the ticket of a thread that has loaded an uninitialized word: wrong if it decides something"""
 MOST_STATES = 20_000
 _ROUNDED = 16
-"""bytes that those which are not freed are counted by"""
+"""unit in which bytes of blocks that are not freed are counted"""
 
 
 class Op(NamedTuple):
@@ -61,9 +61,9 @@ class Op(NamedTuple):
     v: int = 0
     """the pointer"""
     n: int = 0
-    """bytes of a block; of an address, behind the pointer"""
+    """bytes of a block; for an address, the distance from the pointer"""
     value: int = 0
-    """of a store; the slot; the other pointer"""
+    """value of a store; the slot; the other pointer"""
     order: str = WEAK
     guard: str = ""
 
@@ -81,7 +81,7 @@ class Program(NamedTuple):
     place: str
     threads: tuple[tuple[Op, ...], ...]
     depth: int = 0
-    """calls of the function by itself; 0: there is no function"""
+    """depth of recursive calls of the function; 0: there is no function"""
 
     def __str__(self) -> str:
         head = f"{self.place} {self.depth} deep" if self.depth else self.place
@@ -99,7 +99,7 @@ _FORMS = (
 
 
 def parse(line: str) -> Program:
-    """The program of a line."""
+    """Return the program of a line."""
     head, _, threads = line.partition(": ")
     place, *depth = head.split()
     made = tuple(tuple(map(_parsed, ops.split(";"))) for ops in threads.split("|"))
@@ -116,30 +116,30 @@ def _parsed(text: str) -> Op:
 
 # -- every interleaving -----------------------------------------------------------------------------------------------
 Write = tuple[Any, int, int]
-"""place, thread and time of a strong write"""
+"""location, thread and time of a strong write"""
 
 
 class Clock(NamedTuple):
-    """What a thread knows of."""
+    """What a thread has observed."""
 
     times: tuple[int, ...]
     """up to when, of each thread"""
     observed: frozenset[Write] = frozenset()
-    """and which strong writes, that itself or those whom it knows of have read (PTX ISA, "Causality order")"""
+    """the strong writes that this thread, or threads that it has observed, have read (PTX ISA, "Causality order")"""
 
     def knows(self, write: Write) -> bool:
         return write[2] <= self.times[write[1]] or write in self.observed
 
 
 Pointer = tuple[int, int]
-"""(number of the block, byte in it); blocks are numbered from 1 on, 0 is none, so that (0, 0) is null"""
+"""(number of the block, byte in it); blocks are numbered from 1, and 0 stands for no block, so that (0, 0) is null"""
 _KINDS = ("weak write", "strong write", "weak read", "strong read")
 _CONFLICTS = {0: (0, 1, 2, 3), 1: (0, 2), 2: (0, 1), 3: (0,)}
-"""what races with each kind of access, where nothing orders them"""
+"""accesses that race with each kind of access if nothing orders them"""
 
 
 class _State:
-    """Where the threads are, what they hold, memory, and who knows of what."""
+    """The positions of the threads, what they hold, memory, and what each has observed."""
 
     def __init__(self, threads: int) -> None:
         none = Clock((0,) * threads)
@@ -147,23 +147,23 @@ class _State:
         self.pointers = [[(0, 0)] * POINTERS for _ in range(threads)]
         self.tickets, self.held = [-1] * threads, [n + 1 for n in range(threads)]
         self.blocks: dict[int, tuple[int, bool]] = {}
-        """-> (bytes, whether it was freed)"""
+        """block -> (bytes, whether it was freed)"""
         self.words: dict[tuple[int, int], int] = {}
         self.slots: list[Pointer] = [(0, 0)] * SLOTS
         self.count = 0
         self.clocks: list[Clock] = [none] * threads
         self.known: dict[Any, tuple[frozenset[Write], ...]] = {}
-        """place -> of each kind of access those that may race with what comes"""
+        """location -> for each kind of access, those that may race with later ones"""
         self.chains: dict[Any, frozenset[Write]] = {}
-        """place -> the strong writes that who reads it now observes"""
+        """location -> the strong writes that a thread that reads it now observes"""
         self.released: dict[Any, Clock] = {}
-        """place -> what who reads it by a strong access synchronises with"""
+        """location -> the clock that a strong read of it synchronizes with"""
         self.releases: dict[tuple[int, Any], Clock] = {}
-        """(thread, place) -> what its strong stores there release"""
+        """(thread, location) -> the clock that its strong stores there release"""
         self.fenced: list[Clock | None] = [None] * threads
-        """what strong stores release anywhere, for a fence before them"""
+        """for each thread, the clock that its strong stores release anywhere, because of a fence before them"""
         self.observed: dict[tuple[int, Any], Clock] = {}
-        """(thread, place) -> what it has read there, and would synchronise with by an acquire"""
+        """(thread, location) -> the clock of what it has read there, which an acquire would join"""
 
     def copied(self) -> _State:
         other = _State.__new__(_State)
@@ -188,7 +188,7 @@ def _joined(one: Clock, *others: Clock) -> Clock:
 
 
 class Outlook(NamedTuple):
-    """What all interleavings of a program come to."""
+    """The possible results of all interleavings of a program."""
 
     faults: frozenset[str]
     outcomes: frozenset[tuple[tuple[int, ...], int]]
@@ -198,7 +198,7 @@ class Outlook(NamedTuple):
 
 
 def explore(program: Program) -> Outlook:
-    """Visit them."""
+    """Return the results of all interleavings."""
     start = _State(len(program.threads))
     seen, todo = {start.key()}, [start]
     faults, outcomes = set[str](), set[tuple[tuple[int, ...], int]]()
@@ -226,7 +226,7 @@ def _made(program: Program, state: _State, moving: tuple[int, ...], faults: set[
 
 
 def _decided(program: Program, state: _State, moving: tuple[int, ...], faults: set[str]) -> Iterator[_State]:
-    """The state, or one for each way that a thread may go which a ticket decides that nobody wrote."""
+    """Yield the state, or one for each path of a thread that an uninitialized ticket decides."""
     n = moving[0]
     guard = program.threads[n][state.at[n]].guard
     if not (guard.startswith("?t") and state.tickets[n] == UNDEFINED):
@@ -239,7 +239,8 @@ def _decided(program: Program, state: _State, moving: tuple[int, ...], faults: s
 
 
 def _guessed(program: Program, state: _State) -> Iterator[_State]:
-    """The state, or one for each ticket that tells what follows apart where a load outside of a block gives any."""
+    """Yield the state, or one for each ticket that leads to different behavior, if a load outside of a block returns
+    anything."""
     n = next((n for n, ticket in enumerate(state.tickets) if ticket == ANYTHING), -1)
     if n < 0:
         yield state
@@ -251,7 +252,7 @@ def _guessed(program: Program, state: _State) -> Iterator[_State]:
 
 
 def _moves(program: Program, state: _State) -> list[tuple[int, ...]]:
-    """Who may go on next; of those whose next step nobody else sees, the first one."""
+    """Return the threads that may run next; if no other thread sees the next step of some, only the first of these."""
     following = [(n, ops[state.at[n]]) for n, ops in enumerate(program.threads) if state.at[n] < len(ops)]
     for n, op in following:
         if op.kind in "MNF" or not _holds(state, n, op.guard):
@@ -269,7 +270,7 @@ def _holds(state: _State, n: int, guard: str) -> bool:
 
 
 class _Step:
-    """One step of a thread, or of all that meet."""
+    """One step of a thread, or of all threads that meet."""
 
     def __init__(self, program: Program, state: _State, faults: set[str]) -> None:
         self.program, self.state, self.faults = program, state, faults
@@ -316,7 +317,7 @@ class _Step:
             s.blocks[block] = (size, True)
 
     def _places(self, n: int, op: Op, words: int) -> list[tuple[int, int]]:
-        """The words of an access; none of one that goes wrong."""
+        """Return the words of an access; none for an invalid one."""
         block, at = self.state.pointers[n][op.v]
         size, freed = self.state.blocks.get(block, (0, True))
         first = at + op.n
@@ -383,7 +384,7 @@ class _Step:
 
     # -- strong accesses ----------------------------------------------------------------------------------------------
     def _put(self, n: int, place: Any, order: str) -> None:
-        """A store of a pointer or a flag, weak or strong."""
+        """Perform a store of a pointer or a flag, weak or strong."""
         self._touch(n, int(order != WEAK), place)
         if order != WEAK:
             self._release(n, place, order)
@@ -395,7 +396,7 @@ class _Step:
         self._touch(n, 2 + (order != WEAK), place)
 
     def _both(self, n: int, place: Any, order: str) -> None:
-        """An atomic: what it reads of a release goes on to who reads it."""
+        """Perform an atomic: a release that it reads passes on to readers of its result."""
         s = self.state
         before, released = s.chains.get(place, frozenset()), s.released.get(place)
         self._observe(n, place, order)
@@ -405,8 +406,8 @@ class _Step:
         self._release(n, place, order, *([released] if released else []))
 
     def _release(self, n: int, place: Any, order: str, *before: Clock) -> None:
-        """What who reads this strong write synchronises with: the thread's releases there, its fences, and those whose
-        writes an atomic has read."""
+        """Record the clock that readers of this strong write synchronize with: the thread's releases there, its fences,
+        and the clocks of writes that an atomic has read."""
         s = self.state
         if order in (RELEASE, ACQ_REL):
             s.releases[n, place] = s.clocks[n]
@@ -416,7 +417,7 @@ class _Step:
             s.released[place] = _joined(*given)
 
     def _observe(self, n: int, place: Any, order: str) -> None:
-        """What a strong read synchronises with, now or by what comes behind it."""
+        """Acquire the clock that a strong read synchronizes with, now or by a later fence."""
         s = self.state
         if place in s.released:
             s.observed[n, place] = _joined(s.released[place], s.observed.get((n, place), s.released[place]))
@@ -436,7 +437,8 @@ class _Step:
                     self.faults.add(RACE)
 
     def _touch(self, n: int, kind: int, *places: Any) -> None:
-        """An access, which may race; an atomic is a strong write here: what its read races with, that races with."""
+        """Record an access, which may race; an atomic counts as a strong write: what its read races with, it races
+        with."""
         self._check(n, kind, *places)
         s = self.state
         for place in places:
@@ -494,7 +496,7 @@ _TEXTS = {
 
 
 def ptx(program: Program, *, generic: bool = False) -> tuple[str, int, int]:
-    """(source, CTAs, threads of a CTA); `generic`: how addresses of blocks are written."""
+    """Return (source, CTAs, threads of a CTA); `generic` selects how addresses of blocks are written."""
     count = len(program.threads)
     shape = {"warps": (1, 32 * count), "ctas": (count, 32), "lanes": (1, count)}[program.place]
     if program.depth:
@@ -524,7 +526,8 @@ _BYTES = 8 * len(_HELD)
 
 
 def _move_held(how: str) -> str:
-    """Return what loads or stores all that a thread holds, through a generic address of local memory."""
+    """Return instructions that load or store everything that a thread holds, through a generic address of local
+    memory."""
     forms = {"ld": "ld.{0} {1}, [%d8+{2}];", "st": "st.{0} [%d8+{2}], {1};"}
     return " ".join(forms[how].format(type_, name, 8 * n) for n, (type_, name) in enumerate(_HELD))
 
@@ -585,7 +588,7 @@ _Made = list[list[Op]]
 
 
 def heap_program(source: random.Random) -> Program:
-    """What kernels do with a heap, with up to two things wrong; one in four is drawn at random."""
+    """Return a typical use of the heap with up to two mistakes; one program in four is drawn at random."""
     place = source.choice(PLACES)
     count = source.choice((2, 2, 3))
     shapes = _SHAPES if place != "ctas" else _ALONE
@@ -606,7 +609,7 @@ def _within(source: random.Random, size: int, step: int = 4) -> int:
 
 
 def _use(source: random.Random, v: int, size: int, guard: str = "") -> list[Op]:
-    """A word is written and read, or added to."""
+    """Write and read a word, or add to it."""
     at = _within(source, size)
     made = [Op("W", v, at, source.choice((1, 2, 3)), guard=guard)]
     if source.random() < 0.2 and size >= 8:
@@ -619,7 +622,7 @@ def _use(source: random.Random, v: int, size: int, guard: str = "") -> list[Op]:
 
 
 def _own(source: random.Random, count: int) -> _Made:
-    """Each thread has blocks of its own."""
+    """Let each thread have blocks of its own."""
     made: _Made = []
     for _ in range(count):
         size = _size(source)
@@ -635,7 +638,7 @@ def _own(source: random.Random, count: int) -> _Made:
 
 
 def _handed(source: random.Random, count: int) -> _Made:
-    """One gives a block to the others, behind barriers."""
+    """Let one thread pass a block to the others, after barriers."""
     size = _size(source)
     at = _within(source, size)
     first = [Op("M", 0, size), Op("W", 0, at, 2), Op("P", 0, 0), Op("B")]
@@ -653,7 +656,7 @@ def _handed(source: random.Random, count: int) -> _Made:
 
 
 def _shared(source: random.Random, count: int) -> _Made:
-    """Each has its part of a block of one, or adds to one word; the last one frees it."""
+    """Let each thread have its part of a block of one thread, or add to one word; the last thread frees it."""
     adds = source.random() < 0.4
     starts = [Op("W", 0, 4 * n, 0) for n in range(1 if adds else 0)]
     use = lambda n: [Op("A", 0, 0)] if adds else [Op("W", 0, 4 * n, n + 1), Op("R", 0, 4 * n)][: source.choice((1, 2))]  # noqa: E731
@@ -671,7 +674,7 @@ def _shared(source: random.Random, count: int) -> _Made:
 
 
 def _flagged(source: random.Random, count: int) -> _Made:
-    """One gives a block to another, by a strong store."""
+    """Let one thread pass a block to another one, by a strong store."""
     size = _size(source)
     at = _within(source, size)
     fence = source.random() < 0.3
@@ -692,7 +695,7 @@ def _flagged(source: random.Random, count: int) -> _Made:
 
 
 def _signalled(source: random.Random, count: int) -> _Made:
-    """One tells others by a word of a block that the rest of it is there."""
+    """Let one thread signal others, by a word of a block, that the rest of it is written."""
     by_slot = source.random() < 0.5
     orders = source.choice(((RELEASE, ACQUIRE), (RELEASE, ACQUIRE), (RELAXED, ACQUIRE), (RELAXED, RELAXED)))
     fences = RELAXED in orders and source.random() < 0.6
@@ -747,7 +750,7 @@ _SHAPES = (_own, _handed, _handed, _shared, _shared, _flagged, _signalled, _rand
 
 
 def _broken(source: random.Random, made: _Made) -> _Made:
-    """With a step left out, twice, elsewhere, or other than it was; a barrier goes for all threads or for none."""
+    """Return the program with a step removed, doubled, moved or changed; a barrier is changed for all threads."""
     n = source.randrange(len(made))
     ops = list(made[n])
     if not ops:
@@ -793,7 +796,7 @@ def _other(source: random.Random, op: Op) -> Op:
 
 
 def recursive_program(source: random.Random) -> Program:
-    """Return one of these in a function that calls itself."""
+    """Return such a program in a function that calls itself."""
     return heap_program(source)._replace(depth=source.choice((1, 1, 2, 3)))
 
 
@@ -805,18 +808,18 @@ HEAP_FAMILIES: dict[str, Callable[[random.Random], Program]] = {
 
 # -- judging ----------------------------------------------------------------------------------------------------------
 class Judged(NamedTuple):
-    """What the interleavings and wsemu say of a program."""
+    """The results of the interleavings and of wsemu for a program."""
 
     program: Program
     outlook: Outlook
     verdicts: tuple[str, ...]
-    """of each engine; none where interleavings are too many"""
+    """verdicts of the engines; none if there are too many interleavings"""
     codes: tuple[str, ...]
     complaint: str
 
     @property
     def can(self) -> str:
-        """What the interleavings say, in words."""
+        """Describe the results of the interleavings."""
         return "can go wrong" if self.outlook.faults else "is right"
 
     def __str__(self) -> str:
@@ -858,7 +861,7 @@ def _complaint(
 
 
 def smaller_heap(program: Program, fails: Callable[[Program], bool]) -> Program:
-    """A part of it that still fails."""
+    """Return a part of the program that still fails."""
 
     def parts(made: tuple[tuple[Op, ...], ...]) -> Iterator[tuple[tuple[Op, ...], ...]]:
         for which in range(sum(op.kind == "B" for op in made[0])):

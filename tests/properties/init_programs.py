@@ -47,7 +47,7 @@ Program = tuple[tuple[Step, ...], tuple[Step, ...]]
 
 @cuda.jit
 def interpreter(table, y):
-    """Each warp runs a line of the table."""
+    """Run a line of the table in each warp."""
     bar = cuda.shared.array(1, uint64)
     warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
     for step in range(table.shape[1]):
@@ -151,7 +151,7 @@ class Explorer:
             yield state._replace(used=True)  # it polls
 
     def _all_come(self, state: State, thread: int, at: int, kind: int) -> bool:
-        """Whether all have come to a meeting: of the two lanes of warp 0, or of all threads."""
+        """Return whether all participants have reached a meeting: the two lanes of warp 0, or all threads."""
         if kind == MEET_WARP:
             step = self.lines[thread][at][0]
             others = [t for t, (warp, _) in enumerate(THREADS) if warp == THREADS[thread][0]]
@@ -165,7 +165,7 @@ class Explorer:
 
 
 def draw(random: Random) -> Program:
-    """An initialization, mostly by both lanes of warp 0; meetings; one or two phases; up to two random edits."""
+    """Draw an initialization, mostly by both lanes of warp 0; meetings; one or two phases; up to two random edits."""
     count = random.randrange(1, 4)
     first = [Step(INIT, random.choice((BOTH, BOTH, BOTH, 1, 2)), count)]
     if random.random() < 0.3:
@@ -214,7 +214,7 @@ class JudgedInit(NamedTuple):
 
 
 def judged_inits(program: Program, engines: tuple[Engine, ...]) -> JudgedInit:
-    """Compare wsemu with enumeration.  Warp 1 has one lane: its steps are of that."""
+    """Compare wsemu with enumeration.  Warp 1 has one lane, which executes its steps."""
     lines = program[0], tuple(step._replace(lanes=1) for step in program[1])
     fails = Explorer(lines).explore()
     same = any(step.kind == INIT and step.lanes == BOTH for step in lines[0])

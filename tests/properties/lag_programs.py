@@ -51,7 +51,7 @@ class Program(NamedTuple):
 
 
 class State(NamedTuple):
-    """Of each lane its step; of each mbarrier (phase, pending, was it seen)."""
+    """The step of each lane; the (phase, pending, whether it was observed) of each mbarrier."""
 
     at: tuple[tuple[int, ...], ...]
     mbarriers: tuple[tuple[int, int, bool], ...]
@@ -65,15 +65,15 @@ class Explorer:
     """Visits every state that some interleaving reaches."""
 
     def __init__(self, program: Program, *, together: bool, holds: bool = False) -> None:
-        """`holds`: no lane goes on to the next step before the other one has taken this one."""
+        """With `holds`, no lane begins the next step before the other one has executed this one."""
         self.program, self.together, self.holds = program, together, holds
         self.faults: set[str] = set()
         self.met: dict[tuple[int, int, int], int] = {}
-        """(warp, step, lane) -> the phase that it first met"""
+        """(warp, step, lane) -> the phase in which it was first executed"""
         self.known = True
 
     def explore(self) -> set[str]:
-        """What goes wrong in some interleaving."""
+        """Return what goes wrong in some interleaving."""
         made = tuple((0, n, True) for n in self.program.counts)
         start = State(((0,) * WIDTH,) * WARPS, made)
         seen, todo = {start}, [start]
@@ -103,7 +103,7 @@ class Explorer:
         return self.faults
 
     def _moves(self, state: State) -> Iterator[list[tuple[int, int]]]:
-        """The (warp, lane) that can take a step at once."""
+        """Yield the (warp, lane) that can execute a step now."""
         for warp, steps in enumerate(self.program.warps):
             for lane, at in enumerate(state.at[warp]):
                 if at == len(steps):
@@ -111,7 +111,7 @@ class Explorer:
                 step, others = steps[at], [*state.at[warp]]
                 shared = None not in step.lanes and (self.together or step.kind == MEET)
                 if (shared or self.holds) and min(others) < at:
-                    continue  # it comes to this instruction with the others
+                    continue  # it reaches this instruction together with the others
                 if shared and max(others) == at and (step.kind != WAIT or len({*step.lanes}) == 1):
                     if lane == 0 and self._may(state, step, lane):
                         yield [(warp, one) for one in range(WIDTH)]
@@ -161,7 +161,7 @@ class Explorer:
 
 @cuda.jit
 def interpreter(table, counts):
-    """Each warp runs a line of the table; its lanes above the second meet alone."""
+    """Run a line of the table in each warp; its lanes above the second meet alone."""
     bars = cuda.shared.array(MBARRIERS, uint64)
     warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
     if cuda.threadIdx.x == 0:
@@ -180,7 +180,7 @@ def interpreter(table, counts):
 
 
 def check_program(program: Program, engine: Engine = "vm") -> wsemu.Report:
-    """wsemu's report of a program."""
+    """Return wsemu's report on a program."""
     table = np.zeros((WARPS, max(1, *map(len, program.warps)), 32, 3), int32)
     for w, steps in enumerate(program.warps):
         for k, step in enumerate(steps):
@@ -196,7 +196,7 @@ def check_program(program: Program, engine: Engine = "vm") -> wsemu.Report:
 
 
 def ring(random: Random) -> Program:
-    """A producer and a consumer, some of whose waits and arrivals both lanes execute."""
+    """Return a producer and a consumer; both lanes execute some of their waits and arrivals."""
     rounds = random.randrange(1, 4)
     counts = [1, 1, 1]
     both = random.random() < 0.5
@@ -209,7 +209,7 @@ def ring(random: Random) -> Program:
 
 
 def split(random: Random) -> Program:
-    """A ring whose lanes wait for, or arrive on, an mbarrier each in one instruction."""
+    """Return a ring in which each lane of an instruction waits for, or arrives on, an mbarrier of its own."""
     rounds, apart = random.randrange(1, 4), random.random() < 0.7
     counts = [1, 1, 1]
     made: list[list[Step]] = [[], []]
@@ -222,7 +222,7 @@ def split(random: Random) -> Program:
 
 
 def mixed(random: Random) -> Program:
-    """Random steps."""
+    """Return random steps."""
     counts = [random.randrange(1, 4) for _ in range(MBARRIERS)]
     made = [[_random_step(random) for _ in range(random.randrange(1, LONGEST))] for _ in range(WARPS)]
     return Program(tuple(counts), tuple(map(tuple, made)))
@@ -249,7 +249,7 @@ def _random_step(random: Random) -> Step:
 
 
 def _edited(random: Random, counts: list[int], made: list[list[Step]]) -> Program:
-    """The program after 0 to 2 edits."""
+    """Return the program after 0 to 2 edits."""
     for _ in range(random.choice((0, 0, 0, 1, 2))):
         steps = random.choice(made)
         k = random.randrange(0, len(steps)) if steps else -1
@@ -272,7 +272,7 @@ LAG_FAMILIES: Final = {"ring": ring, "split": split, "mixed": mixed}
 
 
 class JudgedLag(NamedTuple):
-    """A program, what happens with its lanes together and apart, and every disagreement."""
+    """A program, its behavior with lanes together and apart, and every disagreement."""
 
     program: Program
     together: frozenset[str]
@@ -282,12 +282,12 @@ class JudgedLag(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Whether it fails, however lanes go."""
+        """Return whether it fails, even with lanes together."""
         return bool(self.apart) and bool(self.together)
 
     @property
     def lags(self) -> bool:
-        """Whether it fails by a lane that lags alone."""
+        """Return whether it fails only because of a lane that lags."""
         return bool(self.apart) and not self.together
 
     def __str__(self) -> str:

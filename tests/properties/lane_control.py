@@ -40,7 +40,7 @@ END: Final = Step(EXIT, 0, 0, "", ())
 
 
 class Branch(NamedTuple):
-    """A branch whose sides meet again, and the classes that do."""
+    """A branch whose sides meet again, and the classes that meet there."""
 
     site: tuple[int, ...]
     classes: frozenset[int]
@@ -54,7 +54,7 @@ class Thread(NamedTuple):
     together: frozenset[int]
     """classes that run with it, itself among them"""
     branches: tuple[Branch, ...] = ()
-    """where it has not met the others yet, the innermost last"""
+    """the branches that it has entered and not left, the innermost one last"""
 
     def onward(self, to: int = -1) -> Thread:
         return self._replace(at=self.at + 1 if to < 0 else to, how=RUNS)
@@ -64,10 +64,10 @@ Threads = tuple[Thread, ...]
 
 
 class Watcher:
-    """What an execution does, for those who ask what happens before what."""
+    """Receives what an execution does, to compute happens-before."""
 
     def access(self, warp: int, steps: dict[int, Step]) -> None:
-        """Classes execute one access together."""
+        """Record one access that classes execute together."""
 
     def meets(self, warp: int, classes: frozenset[int]) -> None: ...
     def gives(self, warp: int, classes: frozenset[int], barrier: int) -> None: ...
@@ -77,7 +77,7 @@ class Watcher:
 
 
 class Control:
-    """The lanes of a warp between its barrier operations; the threads that it is given stay as they are."""
+    """The lanes of a warp between its barrier operations; the given threads are unchanged."""
 
     def __init__(self, warp: int, steps: list[tuple[Step, ...]], faults: set[str], ends: set[str]) -> None:
         self.warp = warp
@@ -94,7 +94,7 @@ class Control:
         return steps[thread.at] if thread.at < len(steps) else END
 
     def settled(self, threads: Threads, watcher: Watcher) -> Threads:
-        """The threads as far as they come without a barrier."""
+        """Return the threads after everything that they can do without a barrier."""
         now = list(threads)
         while self._run(now, watcher) or self._close(now) or self._go_on(now, watcher):
             pass
@@ -103,25 +103,26 @@ class Control:
         return tuple(now)
 
     def standing(self, threads: Iterable[Thread]) -> dict[int, Step]:
-        """What the classes that run stand at, when nothing goes on by itself."""
+        """Return the operation at which the running classes wait when none can continue."""
         return {own: self.at(own, thread) for own, thread in enumerate(threads) if thread.how == RUNS}
 
     def counting(self, threads: Threads) -> dict[int, Step]:
-        """The classes at barrier operations if the warp is counted next: if no other lanes must come first."""
+        """Return the classes at barrier operations if the warp is counted next because no other lanes must come
+        first."""
         if any(thread.how == WAITS for thread in threads):
             return {}
         standing = self.standing(threads)
         return standing if all(step.is_barrier for step in standing.values()) else {}
 
     def broken(self, threads: Iterable[Thread]) -> bool:
-        """Whether lanes at an aligned barrier wait for others that wait for them."""
+        """Return whether lanes at an aligned barrier wait for lanes that wait for them."""
         steps = self.standing(threads).values()
         return any(step.is_meeting for step in steps) and any(step.is_barrier and step.aligned for step in steps)
 
     # -- by themselves -------------------------------------------------------------------------------------------------
 
     def _run(self, now: list[Thread], watcher: Watcher) -> bool:
-        """A step of classes that run together, if any can make one."""
+        """Execute a step of classes that run together, if any can execute one."""
         groups = {thread.together for thread in now if thread.how == RUNS}
         return any(self._step(now, group, watcher) for group in sorted(groups, key=min))
 
@@ -159,7 +160,7 @@ class Control:
             now[own] = Thread(now[own].at + 1, RUNS, frozenset(sides[step.number]), branches)
 
     def _close(self, now: list[Thread]) -> bool:
-        """Let classes go on from a meeting point at which all of them wait that have not exited."""
+        """Let classes continue from a meeting point at which all of them wait that have not exited."""
         for thread in now:
             if thread.how == MEETS:
                 met = self._met(now, thread.branches[-1])
@@ -170,7 +171,7 @@ class Control:
 
     @staticmethod
     def _met(now: list[Thread], branch: Branch) -> frozenset[int]:
-        """The classes that wait where the sides of a branch meet."""
+        """Return the classes that wait where the sides of a branch meet."""
         return frozenset(
             own for own in branch.classes if now[own].how == MEETS and now[own].branches[-1].site == branch.site
         )
@@ -182,11 +183,12 @@ class Control:
 
     @staticmethod
     def _named(now: list[Thread], step: Step) -> frozenset[int]:
-        """The live lanes that a syncwarp names."""
+        """Return the live lanes that a syncwarp names."""
         return frozenset(own for own in step.members if now[own].how != GONE)
 
     def _meet(self, now: list[Thread], classes: frozenset[int], step: Step, watcher: Watcher) -> None:
-        """Classes execute a syncwarp, and are in order with all that it names and that are there or have exited."""
+        """Let classes execute a syncwarp, which orders them after all lanes that it names and that are there or have
+        exited."""
         exited = frozenset(own for own in step.members if now[own].how == GONE)
         watcher.meets(self.warp, (classes & step.members) | exited)
 
@@ -203,14 +205,14 @@ class Control:
 
     @staticmethod
     def _held(standing: dict[int, Step]) -> set[int]:
-        """Classes at barriers, and those at syncwarps that name such lanes, or others that do."""
+        """Return the classes at barriers, and those at syncwarps that name such lanes, directly or indirectly."""
         held = {own for own, step in standing.items() if step.is_barrier}
         while more := {own for own, step in standing.items() if own not in held and not held.isdisjoint(step.members)}:
             held |= more
         return held
 
     def _go_past(self, now: list[Thread], standing: dict[int, Step]) -> bool:
-        """Classes at the innermost meeting point go on without those that they wait for."""
+        """Let classes at the innermost meeting point continue without those that they wait for."""
         branch = max((t.branches for t in now if t.how == MEETS), key=len, default=(None,))[-1]
         if branch is None:
             return False
@@ -226,7 +228,7 @@ class Control:
         return True
 
     def _exchange(self, now: list[Thread], free: dict[int, Step], watcher: Watcher) -> None:
-        """Classes execute their syncwarps with those that are there."""
+        """Let classes execute their syncwarps with those that are there."""
         missed: dict[tuple[str, frozenset[int]], list[frozenset[int]]] = {}
         for classes, step in _by_operation(free):
             named = self._named(now, step)
@@ -242,14 +244,14 @@ class Control:
 
 
 def _by_operation(standing: dict[int, Step]) -> Iterator[tuple[frozenset[int], Step]]:
-    """The classes that execute one syncwarp with one mask."""
+    """Yield the classes that execute one syncwarp with one mask."""
     for step in {(step.place, step.members): step for step in standing.values()}.values():
         same = (own for own, s in standing.items() if (s.place, s.members) == (step.place, step.members))
         yield frozenset(same), step
 
 
 def unite(now: list[Thread], stood: dict[int, Step]) -> None:
-    """Classes that stood at one place, in the same branches, go on together."""
+    """Merge classes that were at one position, in the same branches."""
     for own, step in stood.items():
         same = (c for c, s in stood.items() if s.site == step.site and now[c].branches == now[own].branches)
         now[own] = now[own]._replace(together=frozenset(same))

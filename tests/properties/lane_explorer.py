@@ -71,7 +71,7 @@ class Barrier(NamedTuple):
     arrived: int = 0
     threads: int = 0
     counted: bool = False
-    """some operations give a count; `whole`: some do not; `gives`: some are arrives"""
+    """true if some operations give a count; `whole`: some do not; `gives`: some are arrives"""
     whole: bool = False
     gives: bool = False
     waits: bool = False
@@ -88,7 +88,7 @@ class State(NamedTuple):
 
 
 class FaultError(Exception):
-    """The launch cannot go on."""
+    """Raised if the launch cannot continue."""
 
 
 SILENT: Final = Watcher()
@@ -100,7 +100,7 @@ class Interleavings:
     def __init__(self, program: Lanes) -> None:
         self.faults: set[str] = set()
         self.ends: set[str] = set()
-        """those in which interleavings end before their end"""
+        """the faults in which interleavings end early"""
         steps = [[unrolled(block, own) for own in range(len(CLASSES))] for block in program]
         self.warps = [Control(w, classes, self.faults, self.ends) for w, classes in enumerate(steps)]
         self.whole = LANES * len(program)
@@ -138,14 +138,14 @@ class Interleavings:
             self.ends.add(DEADLOCK)
 
     def execute(self, watcher: Watcher) -> None:
-        """One execution, to its end."""
+        """Execute one interleaving to its end."""
         with suppress(FaultError):
             state = self.start(watcher)
             while movable := list(self.movable(state)):
                 state = self.step(state, movable[0], watcher)
 
     def movable(self, state: State) -> Iterator[int]:
-        """Warps that can exit, or count."""
+        """Yield the warps that can exit, or count."""
         for w, threads in enumerate(state.warps):
             if all(thread.how == GONE for thread in threads):
                 if not state.left[w]:
@@ -154,7 +154,7 @@ class Interleavings:
                 yield w
 
     def step(self, state: State, w: int, watcher: Watcher) -> State:
-        """The state after a warp's next barrier operation or its exit."""
+        """Return the state after a warp's next barrier operation or its exit."""
         warp, threads = self.warps[w], state.warps[w]
         if all(thread.how == GONE for thread in threads):
             return self._exit(state, w, watcher)
@@ -170,7 +170,7 @@ class Interleavings:
         return self._put(state, 0, state.barriers[0], {w: warp.settled(tuple(now), watcher)})
 
     def _counted(self, state: State, w: int, stood: dict[int, Step], watcher: Watcher) -> State:
-        """The state after an operation of some classes; those that arrive have not gone on yet."""
+        """Return the state after an operation of some classes; those that arrive have not continued yet."""
         threads, first = state.warps[w], stood[min(stood)]
         self._converged(threads, stood)
         k = self.numbers.index(first.number)
@@ -189,7 +189,7 @@ class Interleavings:
         return self._closed(self._put(state, k, barrier, {w: after}), k, watcher)
 
     def _converged(self, threads: Threads, stood: dict[int, Step]) -> None:
-        """B12, B14: the lanes at barriers are at the same one, and those at an aligned one are all."""
+        """Check B12 and B14: the lanes at barriers are at the same one, and those at an aligned one are all lanes."""
         first = stood[min(stood)]
         operations = {(step.kind, step.number, step.threads) for step in stood.values()}
         if len(operations) > 1 or (first.aligned and len({step.place for step in stood.values()}) > 1):
@@ -198,7 +198,7 @@ class Interleavings:
             self.faults.add(DIVERGENCE)
 
     def _joined(self, state: State, barrier: Barrier, step: Step, arrives: bool) -> Barrier:
-        """B5: the open generation with one more operation."""
+        """Return the open generation with one more operation (B5)."""
         reduction = REDUCES.get(step.kind, "")
         opens = not barrier.arrived
         if opens:
@@ -216,7 +216,8 @@ class Interleavings:
         return barrier
 
     def _contradicts(self, barrier: Barrier, left: tuple[bool, ...]) -> bool:
-        """A count and none in one generation, where not all warps of the CTA are sure to wait."""
+        """Return whether one generation has operations with and without a count, unless all warps of the CTA are sure
+        to wait."""
         return barrier.counted and barrier.whole and (barrier.gives or any(left))
 
     @staticmethod
@@ -225,7 +226,7 @@ class Interleavings:
         return barrier._replace(votes=barrier.votes + sum(votes), voters=barrier.voters + len(votes))
 
     def _closed(self, state: State, k: int, watcher: Watcher) -> State:
-        """The state after a generation's completion, if its count is met."""
+        """Return the state after a generation's completion, if its count is met."""
         barrier = state.barriers[k]
         if not barrier.arrived or barrier.arrived < (barrier.threads or LANES * state.left.count(False)):
             return state
@@ -238,7 +239,7 @@ class Interleavings:
         return self._put(state, k, state.barriers[k], settled)
 
     def _released(self, state: State, w: int, k: int, watcher: Watcher) -> Threads:
-        """A warp whose classes go on from a generation, or nothing if none of them waits in it."""
+        """Return a warp whose classes continue from a generation, or nothing if none of them waits in it."""
         now = list(state.warps[w])
         stood = {own: self.warps[w].at(own, thread) for own, thread in enumerate(now) if thread.how == WAITS}
         if not any(step.number == self.numbers[k] for step in stood.values()):
@@ -251,7 +252,7 @@ class Interleavings:
 
     @staticmethod
     def _following(step: Step, thread: Thread, barrier: Barrier) -> int:
-        """The step of a class after a generation."""
+        """Return the step of a class after a generation."""
         result = {
             "": -1,
             "popc": barrier.votes,
@@ -261,7 +262,7 @@ class Interleavings:
         return thread.at + 1 if step.equal in (-1, result) else step.target
 
     def _exit(self, state: State, warp: int, watcher: Watcher) -> State:
-        """B7: a warp has exited."""
+        """Let a warp exit (B7)."""
         watcher.exits(warp)
         left = tuple(gone or w == warp for w, gone in enumerate(state.left))
         state = state._replace(left=left)
@@ -285,7 +286,7 @@ class Interleavings:
 Actor = tuple[int, int]
 """(warp, class)"""
 Clock = dict[Actor, int]
-"""actor -> the last of its intervals that is known to be over"""
+"""actor -> its last interval that is known to have ended"""
 
 
 class Access(NamedTuple):
@@ -295,7 +296,7 @@ class Access(NamedTuple):
 
     @property
     def bytes(self) -> frozenset[int]:
-        """Those of its row that its lanes touch."""
+        """Return the bytes of its row that its lanes touch."""
         return frozenset(byte for lane in CLASSES[self.actor[1]] for byte in bytes_of(self.step.detail, lane))
 
 
@@ -310,24 +311,25 @@ class Order(Watcher):
 
     interval: dict[Actor, int] = field(default_factory=dict)
     known: dict[Actor, Clock] = field(default_factory=dict)
-    """of the lanes of a class, of each other as well: `known[a][a]` is what each lane knows that the others did"""
+    """the clocks of the lanes of a class, also of each other: `known[a][a]` is what each lane has observed that the
+    others did"""
     given: dict[int, Clock] = field(default_factory=dict)
     taken: Clock = field(default_factory=dict)
-    """what the generation that completed last was given"""
+    """the clock that the generation that completed last was given"""
     exited: Clock = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
     conflicts: set[tuple[int, int]] = field(default_factory=set)
-    """pairs of accesses, either way round"""
+    """pairs of accesses, in both orders"""
 
     @property
     def faults(self) -> set[str]:
-        """Those but of stores of one value."""
+        """Return the faults, except those of stores of one value."""
         warps = [access.actor[0] for access in self.accesses]
         return {INTRA if warps[a] == warps[b] else RACE for a, b in self.conflicts if not self._of_one_value(a, b)}
 
     @property
     def same(self) -> bool:
-        """Whether lanes of a warp execute one store apart: each statement stores a value of its own."""
+        """Return whether lanes of a warp execute one store separately: each statement stores a value of its own."""
         return any(self._of_one_value(a, b) for a, b in self.conflicts)
 
     def _of_one_value(self, one: int, other: int) -> bool:
@@ -358,7 +360,7 @@ class Order(Watcher):
         )
 
     def _told(self, warp: int, classes: frozenset[int]) -> Clock:
-        """All that lanes have done and know; their next interval begins."""
+        """Return everything that lanes have done and observed; their next interval begins."""
         told: Clock = {}
         for own in classes:
             actor = warp, own
@@ -399,7 +401,7 @@ class Order(Watcher):
 
 
 def _conflict(actor: Actor, step: Step, other: Access) -> bool:
-    """Whether two accesses of different lanes, that nothing orders, touch one byte and one of them changes it."""
+    """Return whether two unordered accesses of different lanes touch one byte and one of them changes it."""
     (warp, own), (other_warp, others) = actor, other.actor
     if step.number != other.step.number:
         return False
@@ -415,7 +417,7 @@ def _conflict(actor: Actor, step: Step, other: Access) -> bool:
 
 
 def resolved(program: Lanes) -> Iterator[Lanes]:
-    """The program without its chances, each decided in each way that it may be."""
+    """Yield the program without its chances, once for each way in which they may be decided."""
     number = sum(map(_chances, program))
     ways = ((True,),) if number == 1 and _is_the_only_one(program) else ((True, False),) * number
     for answers in product(*ways):
@@ -424,7 +426,8 @@ def resolved(program: Lanes) -> Iterator[Lanes]:
 
 
 def _is_the_only_one(program: Lanes) -> bool:
-    """Whether the only chance is one lane's, once, and nobody else changes its word: it is 0 then, which is even."""
+    """Return whether the only chance is one lane's, executed once, whose word no other thread changes: the result is
+    then 0, which is even."""
     chances: list[int] = []
     changed: set[int] = set()
 
@@ -487,7 +490,7 @@ class LaneOutlook(NamedTuple):
     open: frozenset[str]
     """APART, CHANCE: what is not decided"""
     hidden: frozenset[str]
-    """those of the faults that one run need not show"""
+    """the faults that one run need not show"""
     same: bool
     """stores of one value are all that nothing orders"""
 
@@ -497,7 +500,7 @@ class LaneOutlook(NamedTuple):
 
     @property
     def verdicts(self) -> set[str]:
-        """Those that are right."""
+        """Return the correct verdicts."""
         faulty = [bool(one.faults) for one in self.each]
         if APART in self.open:
             return {"failed", "incomplete"}
@@ -512,7 +515,7 @@ class LaneOutlook(NamedTuple):
 
 
 def lane_outlook(program: Lanes) -> LaneOutlook:
-    """All that can happen."""
+    """Return all possible behavior."""
     each = []
     left = {CHANCE} if any(map(_chances, program)) else set[str]()
     hidden, same = True, False

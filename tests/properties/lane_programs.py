@@ -50,7 +50,7 @@ from tests.properties.programs import FAMILIES, Random
 from wsemu import cuda, ptx
 
 ROWS: Final = 6
-"""of 32 words; the last one is for atomics whose results steer"""
+"""number of rows of 32 words; the last one is for atomics whose results influence control flow"""
 _numbers = itertools.count()
 Edit = Callable[[Random, Block], Block]
 
@@ -59,7 +59,7 @@ Edit = Callable[[Random, Block], Block]
 
 
 def _started(random: Random, longest: int = 5) -> Lanes:
-    """An abstract program, cut short; mostly a correct one, so that what is done to it decides."""
+    """Return an abstract program, shortened; mostly a correct one, so that the later changes decide."""
     correct = random.random() < 0.8
     for _ in range(20):
         made = tuple(warp[:longest] for warp in FAMILIES[random.choice(sorted(FAMILIES))](random))
@@ -74,7 +74,7 @@ def _act(operation: Operation) -> Act:
 
 
 def _each(random: Random, program: Lanes, edit: Edit, share: float) -> Lanes:
-    """The program with some of its warps edited; one of them for sure."""
+    """Return the program with some of its warps edited, and at least one."""
     sure = random.randrange(0, len(program))
     return tuple(
         edit(random, block) if w == sure or random.random() < share else block for w, block in enumerate(program)
@@ -82,7 +82,7 @@ def _each(random: Random, program: Lanes, edit: Edit, share: float) -> Lanes:
 
 
 def _with_warp_steps(random: Random, block: Block) -> Block:
-    """Syncwarps between the operations, so that places other than the lane's own are in order as well."""
+    """Insert syncwarps between the operations, so that accesses to other lanes' words are ordered as well."""
     made: list[Statement] = []
     for statement in block:
         made.append(statement)
@@ -92,7 +92,7 @@ def _with_warp_steps(random: Random, block: Block) -> Block:
 
 
 def _elsewhere(random: Random, block: Block) -> Block:
-    """Accesses at other places of their rows."""
+    """Move accesses to other positions of their rows."""
     places = [*PLACES, "", ""]
     words = [place for place in places if PLACES[place].size >= 4]
     return tuple(
@@ -104,7 +104,7 @@ def _elsewhere(random: Random, block: Block) -> Block:
 
 
 def _in_branches(block: Block) -> Block:
-    """Operations as they may stand in a branch on lanes; a few stay aligned, see the callers."""
+    """Return operations as they may be in a branch on lanes; a few stay aligned, see the callers."""
 
     def unaligned(statement: Statement) -> Statement:
         match statement:
@@ -120,7 +120,7 @@ def _in_branches(block: Block) -> Block:
 
 
 def _parted(random: Random, block: Block) -> Block:
-    """Some stretch of a warp in one branch on lanes, in both, or shared out between them."""
+    """Move part of a warp's code into one branch on lanes, into both, or distribute it over both."""
     if not block:
         return block
     begin = random.randrange(0, len(block))
@@ -136,7 +136,7 @@ def _parted(random: Random, block: Block) -> Block:
             If(group, stretch, ()),  # an elected lane, the lower half, ..
             If(group, barriers, accesses),
             If(group, stretch[:k], stretch[k:]),
-            *[If(group, stretch, stretch)] * 2,  # all of them, from two places
+            *[If(group, stretch, stretch)] * 2,  # all of them, from two call sites
             *[If(group, stretch, barriers)] * 2,
             If(group, stretch, (Act("y"), *barriers)),
             If(group, (*accesses, Act("y")), ()),
@@ -154,7 +154,7 @@ def _of(block: Block, kinds: str) -> Block:
 
 
 def diverged(random: Random) -> Lanes:
-    """Warps whose lanes take different branches with barriers in them."""
+    """Return programs in which lanes of warps take different branches that contain barriers."""
     program = _each(random, _started(random), _parted, 0.4)
     if random.random() < 0.3:
         program = _each(random, program, _elsewhere, 0.5)
@@ -162,7 +162,7 @@ def diverged(random: Random) -> Lanes:
 
 
 def _leaving(random: Random, block: Block) -> Block:
-    """Lanes, or all of them, return somewhere, after a few more operations or before."""
+    """Let lanes, or all of them, return somewhere, after a few more operations or before."""
     at = random.randrange(0, len(block) + 1)
     stretch = block[at : at + random.randrange(0, 3)]
     way = random.randrange(0, 4)
@@ -175,7 +175,7 @@ def _leaving(random: Random, block: Block) -> Block:
 
 
 def exits(random: Random) -> Lanes:
-    """Lanes and warps that return early."""
+    """Return programs in which lanes and warps return early."""
     program = _started(random)
     if random.random() < 0.4:
         program = _each(random, program, _unaligned_all, 0.5)
@@ -189,7 +189,7 @@ def _unaligned_all(random: Random, block: Block) -> Block:
 
 
 def whole_of(random: Random, program: Lanes) -> Lanes:
-    """Some barriers, or operations, without their counts."""
+    """Remove the counts of some barriers, or of some operations."""
     number = random.randrange(1, 5)
     share = random.choice((1.0, 1.0, 0.8))
 
@@ -204,7 +204,8 @@ def whole_of(random: Random, program: Lanes) -> Lanes:
 
 
 def whole(random: Random) -> Lanes:
-    """Barriers without a count: of what was counted, or of all warps after each few operations; with exits."""
+    """Return programs with barriers without a count: in place of counts, or of all warps after every few operations;
+    with exits."""
     program = whole_of(random, _started(random, 7))
     if random.random() < 0.5:
         meeting = Act("S") if random.random() < 0.5 else Act(random.choice("PNO"), detail="1")
@@ -216,12 +217,12 @@ def whole(random: Random) -> Lanes:
 
 
 def _with_some_waiting(random: Random, block: Block) -> Block:
-    """The last operation is a syncthreads of its own."""
+    """Make the last operation a separate syncthreads."""
     return (*block, Act("S"))
 
 
 def _reducing(random: Random, program: Lanes) -> Lanes:
-    """Syncs, or the arrives as well, of some barriers as reductions of one kind."""
+    """Turn syncs, or arrives as well, of some barriers into reductions of one kind."""
     kinds = {number: random.choice("PPNO") for number in range(6) if random.random() < 0.7}
     all_of_them = random.random() < 0.8
 
@@ -238,7 +239,7 @@ def _reducing(random: Random, program: Lanes) -> Lanes:
 
 
 def _steered(random: Random, program: Lanes) -> Lanes:
-    """Some of the reductions steer what comes after them."""
+    """Let some of the reductions decide what comes after them."""
     return tuple(_steering(random, w, block, len(program)) for w, block in enumerate(program))
 
 
@@ -256,20 +257,20 @@ def _steering(random: Random, w: int, block: Block, warps: int) -> Block:
 
 
 def _likely(random: Random, act: Act, warps: int) -> int:
-    """A number of true predicates that its generation may well have."""
+    """Return a likely number of true predicates of a generation."""
     groups = [sum(predicate(int(act.detail), w, lane) for lane in range(LANES)) for w in range(warps)]
     return sum(random.sample(groups, random.randrange(1, warps + 1)))
 
 
 def reductions(random: Random) -> Lanes:
-    """Barriers that reduce, and results that steer."""
+    """Return programs with barriers that reduce, and results that influence control flow."""
     program = _reducing(random, _started(random, 7))
     program = _steered(random, program) if random.random() < 0.6 else program
     return _each(random, program, _parted, 0.2) if random.random() < 0.2 else program
 
 
 def _looping(random: Random, program: Lanes) -> Lanes:
-    """A stretch of each warp, over and over; barriers and rows that follow the iteration do so in all warps."""
+    """Repeat part of each warp's code; barriers and rows that depend on the iteration do so in all warps."""
     times = random.choice((2, 2, 3))
     meeting = (Act("S", threads=random.choice((0, LANES * len(program)))),) if random.random() < 0.6 else ()
     moving = {number for number in range(1, 4) if random.random() < 0.4}
@@ -294,7 +295,7 @@ def _looping(random: Random, program: Lanes) -> Lanes:
 
 
 def loops(random: Random) -> Lanes:
-    """Programs that repeat what they do."""
+    """Return programs with loops."""
     program = _started(random, 4)
     if random.random() < 0.2:
         program = _reducing(random, program)
@@ -313,7 +314,7 @@ def loops(random: Random) -> Lanes:
 
 
 def _atomic(random: Random, program: Lanes) -> Lanes:
-    """Accesses of some rows, or some of their accesses, are atomic."""
+    """Make accesses of some rows, or some of their accesses, atomic."""
     rows = {number for number in range(3) if random.random() < 0.6}
     share = random.choice((1.0, 1.0, 0.7))
     place = random.choice(("", "", "first"))
@@ -327,7 +328,7 @@ def _atomic(random: Random, program: Lanes) -> Lanes:
 
 
 def _taking_chances(random: Random, block: Block) -> Block:
-    """A lane decides by an atomic's result whether it does something."""
+    """Let a lane decide by an atomic's result whether it does something."""
     at = random.randrange(0, len(block) + 1)
     stretch = _in_branches(block[at : at + 1])
     chance = Steer(Act(ATOMIC, ROWS - 1, detail="first"), 0, stretch, (Act(READ, 0),))
@@ -335,7 +336,7 @@ def _taking_chances(random: Random, block: Block) -> Block:
 
 
 def atomics(random: Random) -> Lanes:
-    """Atomics among plain accesses; in some programs their results steer."""
+    """Return programs with atomics among plain accesses; in some, their results influence control flow."""
     program = _atomic(random, _started(random, 7))
     if random.random() < 0.2:
         program = _each(random, program, _with_warp_steps, 0.3)
@@ -343,7 +344,7 @@ def atomics(random: Random) -> Lanes:
 
 
 def mixed(random: Random) -> Lanes:
-    """Two or three of all that."""
+    """Apply two or three of these families."""
     program = _started(random, 4)
     if random.random() < 0.3:
         program = _reducing(random, program)
@@ -366,7 +367,7 @@ LANE_FAMILIES: Final[dict[str, Callable[[Random], Lanes]]] = {
 
 
 def smaller_lanes(program: Lanes, wrong: Callable[[Lanes], bool]) -> Lanes:
-    """The program with statements left out one by one while it stays `wrong`."""
+    """Return the program with statements removed one by one while it stays `wrong`."""
     for w, block in enumerate(program):
         for shorter in _shorter(block):
             less = (*program[:w], shorter, *program[w + 1 :])
@@ -384,7 +385,7 @@ def _shorter(block: Block) -> list[Block]:
 
 
 def _less(statement: Statement) -> list[Block]:
-    """What can stand in the place of a statement."""
+    """Return replacements for a statement that are smaller."""
     match statement:
         case If(_, then, other) | Steer(_, _, then, other):
             inside = [(statement._replace(then=b),) for b in _shorter(then)]
@@ -407,13 +408,13 @@ OPPOSITE: Final = {"one": "rest", "rest": "one", "low": "high", "high": "low"}
 
 
 class _Scope(NamedTuple):
-    """Where a statement stands."""
+    """The surroundings of a statement."""
 
     indent: int
     there: frozenset[int]
     """classes of lanes that execute it"""
     counter: str = "0"
-    """of the innermost loop"""
+    """counter of the innermost loop"""
     longer: tuple[tuple[str, frozenset[int]], ...] = ()
     """of each loop around it whose last iteration has fewer lanes: whether it is that one, and those"""
 
@@ -422,7 +423,7 @@ class _Scope(NamedTuple):
 
 
 def _mask(scope: _Scope) -> str:
-    """The lanes that execute a statement."""
+    """Return the lanes that execute a statement."""
     if not scope.longer:
         return hex(sum(1 << lane for c in scope.there for lane in CLASSES[c]))
     (last, group), *rest = scope.longer
@@ -431,7 +432,7 @@ def _mask(scope: _Scope) -> str:
 
 
 class _Writer:
-    """Writes a kernel; `mirrored`, with the branches of each condition the other way round."""
+    """Writes a kernel; with `mirrored`, the branches of each condition are exchanged."""
 
     def __init__(self, mirrored: bool) -> None:
         self.mirrored = mirrored
@@ -529,7 +530,7 @@ def _number(act: Act, scope: _Scope) -> str:
 
 
 def lanes_source(program: Lanes, mirrored: bool = False) -> str:
-    """A kernel that does what the program says."""
+    """Return a kernel that does what the program states."""
     writer = _Writer(mirrored)
     for text in (
         "small = cuda.shared.array(0, int8)",
@@ -551,10 +552,10 @@ def lanes_source(program: Lanes, mirrored: bool = False) -> str:
 
 
 def check_lanes(program: Lanes, mirrored: bool = False, **options: Any) -> wsemu.Report:
-    """The report of the program's kernel."""
+    """Return the report on the program's kernel."""
     name = f"<program of lanes {next(_numbers)}>"
     text = lanes_source(program, mirrored)
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)  # where the front end reads it
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)  # from where the front end reads it
     space: dict[str, Any] = {"cuda": cuda, "ptx": ptx, "int8": np.int8, "int32": np.int32, "int64": np.int64}
     exec(compile(text, name, "exec"), space)
     threads = LANES * len(program)

@@ -38,7 +38,7 @@ PREDICATES: Final = ("True", "lane < 7", "t < 40", "lane >= 16", "w == 1")
 
 
 class Place(NamedTuple):
-    """Where the lanes of an access meet a row of 32 words."""
+    """The positions of an access's lanes in a row of 32 words."""
 
     size: int
     """bytes a lane"""
@@ -46,7 +46,7 @@ class Place(NamedTuple):
     """its index in the row, of elements of that size"""
 
     def start(self, lane: int) -> int:
-        """First byte of a lane's part."""
+        """Return the first byte of a lane's part."""
         return self.size * int(eval(self.element, {"lane": lane}))
 
 
@@ -76,7 +76,7 @@ class Act(NamedTuple):
     threads: int = 0
     """a barrier's count, 0 for the whole CTA"""
     detail: str = ""
-    """the place of an access, the predicate of a reduction"""
+    """the position of an access, the predicate of a reduction"""
 
 
 class If(NamedTuple):
@@ -136,7 +136,7 @@ def _text(statement: Statement) -> str:
 
 
 def lanes_notation(program: Lanes) -> str:
-    """The program in one line."""
+    """Return the program as one line."""
     return " | ".join(" ".join([f"w{w}:", *map(_text, block)]) for w, block in enumerate(program))
 
 
@@ -144,12 +144,12 @@ _TOKEN = re.compile(r"[A-Za-z]\([^)]*\)|[{}]|[A-Za-z0-9]+")
 
 
 def parse_lanes(line: str) -> Lanes:
-    """The program that `lanes_notation` wrote."""
+    """Return the program that `lanes_notation` wrote."""
     return tuple(_block(_TOKEN.findall(warp.partition(":")[2])[::-1]) for warp in line.split("|"))
 
 
 def _block(tokens: list[str]) -> Block:
-    """The statements up to the closing brace; `tokens` are in reverse order."""
+    """Return the statements up to the closing brace; `tokens` are in reverse order."""
     made: list[Statement] = []
     while tokens and (token := tokens.pop()) != "}":
         made.append(_statement(token, tokens))
@@ -205,14 +205,15 @@ class Step(NamedTuple):
     threads: int
     detail: str
     site: tuple[int, ...]
-    """where it stands in the warp's program: statement by statement and, in a loop, iteration by iteration"""
+    """its position in the warp's program: statement by statement and, in a loop, iteration by iteration"""
     equal: int = -1
-    """the result with which a reduction goes on at the next step; with another one at `target`.  -1: there always"""
+    """the result with which a reduction continues at the next step; with any other one, it continues at `target`. -1:
+    always at the next step"""
     target: int = 0
     members: frozenset[int] = frozenset()
     """classes that a syncwarp names"""
     place: tuple[int, ...] = ()
-    """the site without iterations: where it stands in the code"""
+    """the site without iterations: the position in the code"""
 
     @property
     def is_barrier(self) -> bool:
@@ -236,7 +237,7 @@ again: it has the branch's site, and is the branch's `target`, if there is such 
 
 @lru_cache(4096)
 def unrolled(block: Block, own: int) -> tuple[Step, ...]:
-    """What class `own` of a warp with that program does, up to its end."""
+    """Return what class `own` of a warp with that program does, up to its end."""
     steps: list[Step] = []
     _unroll(block, own, _Where((), (), 0, EVERYONE), steps)
     return tuple(steps)
@@ -248,7 +249,7 @@ class _Where(NamedTuple):
     k: int
     """the loop's counter"""
     there: frozenset[int]
-    """classes that come there"""
+    """the classes that reach it"""
 
     def at(self, number: int) -> _Where:
         return self._replace(site=(*self.site, number), place=(*self.place, number))
@@ -300,7 +301,7 @@ def _in_sides(
 
 
 def returns(block: Block) -> bool:
-    """Whether lanes may return in a block, so that not all who enter it come to its end."""
+    """Return whether lanes may return in a block, so that not all that enter it reach its end."""
     for statement in block:
         match statement:
             case Act(kind) if kind == EXIT:
@@ -319,12 +320,12 @@ def _step(act: Act, where: _Where) -> Step:
 
 
 def has_branches(program: Lanes) -> bool:
-    """Whether lanes take different branches somewhere."""
+    """Return whether lanes take different branches somewhere."""
     return any(" if " in f" {block_text(block)}" for block in program)
 
 
 def predicate(number: int, warp: int, lane: int) -> bool:
-    """Whether PREDICATES[number] holds for a thread."""
+    """Return whether PREDICATES[number] holds for a thread."""
     return (True, lane < 7, LANES * warp + lane < 40, lane >= 16, warp == 1)[number]
 
 
@@ -333,15 +334,15 @@ def predicate(number: int, warp: int, lane: int) -> bool:
 
 @lru_cache(4096)
 def bytes_of(place: str, lane: int) -> range:
-    """The bytes of the row that a lane accesses."""
+    """Return the bytes of the row that a lane accesses."""
     start = PLACES[place].start(lane)
     return range(start, start + PLACES[place].size)
 
 
 @lru_cache(4096)
 def meet(place: str, own: int, other: str, others: int, same_warp: bool) -> bool:
-    """Whether a lane of class `own` and one of class `others` touch one byte at these places of one row.  Of one warp:
-    two different lanes; what one lane does is in order."""
+    """Return whether a lane of class `own` and one of class `others` touch one byte at these positions of one row.  For
+    one warp: two different lanes, since what one lane does is ordered."""
     return any(
         set(bytes_of(place, i)) & set(bytes_of(other, j))
         for i in CLASSES[own]

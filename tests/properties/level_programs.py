@@ -41,7 +41,7 @@ class Kernel(NamedTuple):
     moves: bool = False
     """whether it moves pointers"""
     depends: bool = False
-    """whether it depends on where arrays lie"""
+    """whether it depends on where arrays are located"""
 
     @property
     def verdict(self) -> str:
@@ -80,7 +80,7 @@ class _Writer:
             self.exchange(pad)
 
     def exchange(self, pad: str) -> None:
-        """Each thread stores a number, and loads another's."""
+        """Emit an exchange: each thread stores a number, and loads that of another."""
         array, value = self.source.choice((("s", "u"), ("h", "w")))
         place = f"(t + {self.source.randrange(1, THREADS)}) % {THREADS}"
         self.lines.append(f"{pad}{array}[t] = {value};")
@@ -89,7 +89,7 @@ class _Writer:
 
 
 def level_program(source: random.Random, name: str) -> Kernel:
-    """A random kernel."""
+    """Return a random kernel."""
     w = _Writer(source)
     for _ in range(source.randrange(2, 6)):
         w.statement(0)
@@ -114,13 +114,13 @@ extern "C" __global__ void {name}(const unsigned *a, const float *b, unsigned *o
 
 
 def pointer_program(source: random.Random, name: str) -> Kernel:
-    """A random kernel that moves pointers."""
+    """Return a random kernel that moves pointers."""
     text, depends = pointer_kernel(source, name)
     return Kernel(name, text, moves=True, depends=depends)
 
 
 def compile_at(kernels: list[Kernel], options: list[str]) -> wsemu.PtxModule:
-    """The kernels' PTX with options of nvcc."""
+    """Return the kernels' PTX with options of nvcc."""
     with tempfile.TemporaryDirectory() as folder:
         source, ptx = Path(folder) / "kernels.cu", Path(folder) / "kernels.ptx"
         source.write_text(HEAD + _HEAD + "".join(kernel.text for kernel in kernels), encoding="utf-8")
@@ -130,7 +130,7 @@ def compile_at(kernels: list[Kernel], options: list[str]) -> wsemu.PtxModule:
 
 
 class Said(NamedTuple):
-    """What is said of a kernel at one level, and what it leaves."""
+    """The report on a kernel at one level, and the contents that it leaves."""
 
     verdict: str
     codes: tuple[str, ...]
@@ -138,7 +138,7 @@ class Said(NamedTuple):
 
 
 def said_of(kernel: wsemu.PtxKernel, *, moves: bool = False) -> Said:
-    """Run a kernel; `moves`: one that moves pointers."""
+    """Run a kernel; `moves` means that it moves pointers."""
     numbers = np.arange(THREADS)
     if moves:
         arrays = [numbers.astype(np.int32).repeat(4) * k for k in range(3)]
@@ -155,7 +155,7 @@ def said_of(kernel: wsemu.PtxKernel, *, moves: bool = False) -> Said:
 
 
 def compare_levels(kernels: list[Kernel]) -> list[str]:
-    """Where the levels differ, or are wrong about a race."""
+    """Return where the levels differ, or are wrong about a race."""
     modules = {level: compile_at(kernels, options) for level, options in LEVELS.items()}
     complaints = []
     for kernel in kernels:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Shape(NamedTuple):
     threads: str
     outcome: str = ""
-    """`register=value` for each that matters; empty where plain accesses race by themselves"""
+    """`register=value` for each register that matters; empty if plain accesses race by themselves"""
 
 
 SHAPES = {
@@ -53,14 +53,14 @@ SHAPES = {
 
 
 class Setting(NamedTuple):
-    """How strong a shape is, and where its threads are."""
+    """The strength of a shape, and the locations of its threads."""
 
     fence: str
     """`none`, `acq_rel`, `sc`, or `accesses`: these release and acquire"""
     scope: str
-    """of the fences"""
+    """scope of the fences"""
     accesses: str
-    """their scope; or `volatile`, or `weak`, of those that else are strong"""
+    """scope of the accesses; or `volatile` or `weak` for accesses that are strong otherwise"""
     placement: str
     """a key of `PLACEMENTS`"""
 
@@ -74,13 +74,13 @@ _ORDERS = {"W": "release", "R": "acquire", "A": "acq_rel"}
 PLACEMENTS = {
     "one CTA": "@0 @0 @0 @0", "beside a CTA": "@0 @0 @0 @0", "cluster": "@0/0 @1/0 @0/0 @1/0", "grid": "@0 @1 @2 @3",
 }  # fmt: skip
-"""of each thread: its CTA, and that one's cluster"""
+"""for each thread: its CTA, and the cluster of that CTA"""
 _BESIDE = {"beside a CTA": ["@1: W s7 1"]}
 """threads of others, which have nothing to do with them"""
 
 
 def settings() -> Iterator[Setting]:
-    """All there are: of fences that are narrower than the accesses, too."""
+    """Yield all settings, including fences that are narrower than the accesses."""
     for fence, scope, placement in product(FENCES, SCOPES, PLACEMENTS):
         yield Setting(fence, scope, scope, placement)
         if fence in ("acq_rel", "sc") and scope != "sys":
@@ -92,7 +92,8 @@ def settings() -> Iterator[Setting]:
 
 
 def _threads(shape: Shape, fence: str, strong: Callable[[str], str]) -> list[str]:
-    """Each thread's operations, as `parse` reads them; `strong`: a kind of access -> its order and scope."""
+    """Return each thread's operations in the form that `parse` reads; `strong` maps a kind of access to its order and
+    scope."""
 
     def access(match: re.Match[str]) -> str:
         kind, rest = match.groups()
@@ -123,12 +124,12 @@ def _placed(threads: list[str], placement: str) -> Program:
 
 
 def core(shape: Shape, setting: Setting) -> Program:
-    """The shape by itself."""
+    """Return the shape alone."""
     return _placed(_set(shape, setting), setting.placement)
 
 
 def asking(shape: Shape, setting: Setting) -> Program:
-    """The shape with stores that race if the outcome is seen."""
+    """Return the shape with stores that race if the outcome occurs."""
     return _placed(_asking(_set(shape, setting), shape.outcome), setting.placement)
 
 
@@ -156,7 +157,7 @@ def _tells(parts: list[str], n: int) -> str:
 
 
 def may_fail(shape: Shape, setting: Setting) -> bool:
-    """Whether the model allows the outcome, or a race of the shape's own."""
+    """Return whether the model allows the outcome, or a race of the shape itself."""
     found = explore(core(shape, setting))
     wanted = {part[0]: int(part[2:]) for part in shape.outcome.split()}
     seen = (dict(pair for thread in outcome.registers for pair in thread) for outcome in found.outcomes)

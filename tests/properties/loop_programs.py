@@ -42,7 +42,8 @@ class LoopProgram:
     dynamic_shared: int = 0
 
     def arguments(self, n: int, seed: int = 0, m: int = 3, a: int = 1) -> tuple[Any, ...]:
-        """For n iterations, m of an inner loop, and a scalar; other seeds fill the arrays otherwise."""
+        """Return arguments for n iterations, m of an inner loop, and a scalar; other seeds give the arrays other
+        contents."""
         draw = np.random.default_rng(seed)
         x = draw.integers(0, 4, ROOM * 32 * 4, np.int32) if seed else np.zeros(ROOM * 32 * 4, np.int32)
         z = draw.integers(0, 4, ROOM * 32 * 4, np.int32) if seed else np.zeros(ROOM * 32 * 4, np.int32)
@@ -50,7 +51,7 @@ class LoopProgram:
 
 
 def loaded(programs: list[LoopProgram], folder: Path, name: str) -> list[Any]:
-    """The kernels of some programs, from one module."""
+    """Return the kernels of some programs, from one module."""
     parts = [program.source.replace("def k(", f"def k{n}(") for n, program in enumerate(programs)]
     path = folder / f"{name}.py"
     path.write_text(_HEAD + "".join(parts), encoding="utf-8")
@@ -64,13 +65,13 @@ def loaded(programs: list[LoopProgram], folder: Path, name: str) -> list[Any]:
 
 
 def program(seed: int) -> LoopProgram:
-    """A random program."""
+    """Return a random program."""
     draw = random.Random(seed)
     return draw.choice((_named, _named, _whole, _mbarriers, _mixed, _mixed))(draw)
 
 
 def _maybe(draw: random.Random, value: int, chance: float = 0.12) -> int:
-    """The value, or now and then one beside it."""
+    """Return the value, or occasionally a neighbor of it."""
     return max(0, value + draw.choice((-1, 1))) if draw.random() < chance else value
 
 
@@ -79,12 +80,12 @@ def _kernel(body: list[str]) -> str:
 
 
 def _trips(draw: random.Random) -> tuple[str, str]:
-    """(loop, bound that the body compares with)"""
+    """Return (loop, bound that the body compares with)."""
     return draw.choice((("range(n)", "n"), ("range(n)", "n"), ("range(n)", "n"), ("range(n // 2)", "n // 2")))
 
 
 def _value(draw: random.Random, offset: str) -> str:
-    """What a producer loads."""
+    """Return the value that a producer loads."""
     return draw.choice((
         f"x[k * 32 + lane{offset}]", f"x[k * 32 + lane{offset}] + k", f"x[(k * 32 + lane{offset}) % 64]", "k",
         f"x[z[k * 32 + lane] % 4 + lane{offset}]", f"(x[k * 32 + lane] if z[lane] < 9 else {draw.randint(0, 3)})",
@@ -92,7 +93,7 @@ def _value(draw: random.Random, offset: str) -> str:
 
 
 def _result(draw: random.Random, value: str, who: str) -> list[str]:
-    """What a consumer does with a value."""
+    """Return the result that a consumer computes from a value."""
     place = draw.choice((
         f"(k * {who}s + {who}) * 32 + lane", f"(k * {who}s + {who}) * 32 + lane", f"{who} * 32 + lane",
         f"(k % 2 * {who}s + {who}) * 32 + lane", f"({who} * 70 + k) * 32 + lane",
@@ -105,7 +106,7 @@ def _result(draw: random.Random, value: str, who: str) -> list[str]:
 
 
 def _named(draw: random.Random) -> LoopProgram:
-    """A producer warp, consumer warps, two barriers a stage."""
+    """Return a kernel with a producer warp, consumer warps, and two barriers per stage."""
     depth, consumers = draw.randint(1, 4), draw.randint(1, 2)
     trips, bound = _trips(draw)
     count = 32 * (1 + consumers)
@@ -136,7 +137,7 @@ def _named(draw: random.Random) -> LoopProgram:
 
 
 def _whole(draw: random.Random) -> LoopProgram:
-    """All warps of a CTA, `syncthreads`, one buffer or several."""
+    """Return a kernel in which all warps of a CTA use `syncthreads`, with one buffer or several."""
     depth, warps = draw.randint(1, 3), draw.randint(1, 3)
     trips, _ = _trips(draw)
     second = draw.random() < (0.8 if depth == 1 else 0.3)
@@ -158,7 +159,7 @@ def _whole(draw: random.Random) -> LoopProgram:
 
 
 def _mbarriers(draw: random.Random) -> LoopProgram:
-    """A producer warp and a consumer warp, an mbarrier each way a stage."""
+    """Return a kernel with a producer warp, a consumer warp, and two mbarriers per stage."""
     depth = draw.randint(1, 3)
     trips, _ = _trips(draw)
     at = depth if draw.random() < 0.85 else max(1, _maybe(draw, depth, 1))
@@ -215,7 +216,7 @@ _PLACES = (
 
 
 def _mixed(draw: random.Random) -> LoopProgram:
-    """A loop of a few random statements: strides, guards, inner loops, stages by hand, selects, masks, shuffles."""
+    """Return a loop of a few random statements: strides, guards, inner loops, stages, selects, masks, shuffles."""
     warps, depth = draw.choice((1, 2, 2)), draw.randint(1, 3)
     head = draw.choice(_HEADS)
     body = [line for _ in range(draw.randint(1, 3)) for line in _statement(draw, warps)]
@@ -259,7 +260,8 @@ def _statement(draw: random.Random, warps: int) -> list[str]:
 
 
 def _mask(draw: random.Random) -> str:
-    """Members of a warp-wide operation: all, all and lanes that are not there, fewer after some rounds."""
+    """Return the members of a warp-wide operation: all, all and lanes that do not exist, or fewer after some
+    iterations."""
     return draw.choice((*2 * ("0xffffffff",), "-1 - (k >> 4)", "0xffffffff - k % 2 * 0", "x[t] - 1"))
 
 
@@ -270,17 +272,17 @@ def _lane(draw: random.Random) -> str:
 # -- every "every" tried -----------------------------------------------------------------------------------------------
 @dataclass
 class Tried:
-    """What was said of a program, and what contradicts it."""
+    """The report on a program, and what contradicts it."""
 
     verdict: str
     trips: bool
-    """whether it was said to hold for every trip count"""
+    """true if it was reported to hold for every trip count"""
     contents: tuple[str, ...]
     contradictions: list[str]
     reason: str = ""
-    """why no more was said"""
+    """reason why no more was reported"""
     values: tuple[str, ...] = ()
-    """scalars that were said to be free"""
+    """scalars that were reported as free"""
 
 
 _AT = {"n": 0, "x": 1, "z": 2, "y": 3, "m": 4, "a": 5}
@@ -288,7 +290,7 @@ _SCALARS = (-7, 0, 2, 5, 40, 1 << 20)
 
 
 def tried(program: LoopProgram, kernel: Any, n: int = 6, most: int = 30, fills: int = 3) -> Tried:
-    """The scope of a launch, compared with launches of other trip counts, contents and scalars, and of all at once."""
+    """Compare the scope of a launch with launches of other trip counts, contents and scalars, and of all at once."""
 
     def launch(changed: dict[str, int], seed: int = 0, *, every: bool = False) -> Any:
         arguments = list(program.arguments(n))
@@ -319,7 +321,8 @@ def tried(program: LoopProgram, kernel: Any, n: int = 6, most: int = 30, fills: 
 
 
 def _at_other_trips(loop: str, given: dict[str, Any], most: int, launch: Any) -> Iterator[str]:
-    """What contradicts a claim such as `the loop in line 3 (`n` in steps of 2) that the arrays have room for`."""
+    """Yield what contradicts a claim such as `the loop in line 3 (`n` in steps of 2) that the arrays have room
+    for`."""
     name, _, rest = loop.partition("(`")[2].partition("`")
     step = int(rest.partition("in steps of ")[2].partition(")")[0].replace(",", "") or 1)
     for value in range(given[name] % step, most + 1, step):

@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 
 class At(NamedTuple):
-    """Where a step stands: of two steps of a thread the later one is greater."""
+    """The position of a step: of two steps of a thread, the later one is greater."""
 
     round: int
     cta: int
@@ -44,7 +44,7 @@ Program = list[list[list[list[Step]]]]
 
 
 def map_program(r: Random) -> Program:
-    """A program of one CTA, or of two that are a cluster."""
+    """Return a program of one CTA, or of two that are a cluster."""
     ctas, warps = r.choice((1, 1, 2)), r.choice((1, 2))
     program: Program = []
     careful = r.choice((0, 0.5, 0.95, 1))
@@ -98,7 +98,7 @@ def _step(r: Random, c: int, w: int, changed: dict[int, tuple[int, int, int]], *
 
 
 def precedes(program: Program, one: At, lane: int, other: At, other_lane: int) -> bool:
-    """Whether a step of a lane comes before one of a lane in base causality order."""
+    """Return whether a step of a lane precedes one of a lane in base causality order."""
     if one.round != other.round:
         return one.round < other.round
     if one[:3] != other[:3] or one.step >= other.step:
@@ -118,25 +118,25 @@ def all_steps(program: Program) -> list[tuple[At, Step]]:
 
 
 def expected(program: Program) -> dict[At, str]:
-    """The copies that need not see the change of their map -> whether it lacks a release, or an acquisition."""
+    """Return the copies that need not see the change of their map -> whether a release is missing, or an acquire."""
     steps = all_steps(program)
     found = {}
     for at, copy in steps:
         if copy.what != "copy":
             continue
         lacks = [_lacks(program, steps, at, copy, word) for word in range(2)]
-        missing = [what for what in reversed(lacks) if what]  # word 1 lies before word 0
+        missing = [what for what in reversed(lacks) if what]  # word 1 precedes word 0
         if missing:
             found[at] = missing[0]
     return found
 
 
 _BY = {"replace": (0,), "whole": (0, 1), "publish": (0, 1)}
-"""what changes a map -> which parts of it: 0 an extent, 1 all else"""
+"""operation that changes a map -> the part that it changes: 0 for an extent, 1 for everything else"""
 
 
 def _lacks(program: Program, steps: list[tuple[At, Step]], at: At, copy: Step, part: int) -> str:
-    """What a part of a map lacks for a copy."""
+    """Return what a part of a map lacks for a copy."""
     changes = [
         (by, step)
         for by, step in steps
@@ -147,7 +147,7 @@ def _lacks(program: Program, steps: list[tuple[At, Step]], at: At, copy: Step, p
     lane = change.lane if change.what != "publish" else 8 * (1 - part)  # the lane that wrote its first byte
 
     def given(to: At, to_lane: int, scope: str) -> bool:
-        """Whether a release of the change comes before a thread of a CTA, which acquires at a scope."""
+        """Return whether a release of the change precedes a thread of a CTA that acquires at a scope."""
         if change.what == "publish":
             fits = to.cta == by.cta or "cta" not in (scope, change.scope)
             if fits and precedes(program, by, lane, to, to_lane):
@@ -172,7 +172,7 @@ def _lacks(program: Program, steps: list[tuple[At, Step]], at: At, copy: Step, p
 
 
 def text(program: Program) -> tuple[str, dict[int, At]]:
-    """The kernel, and line -> copy."""
+    """Return the kernel, and line -> copy."""
     ctas, warps = len(program[0]), len(program[0][0])
     lines = [
         ".version 8.6", ".target sm_90a", ".address_size 64",
@@ -233,7 +233,7 @@ def _instructions(step: Step, row: int) -> list[str]:
 
 
 def check_maps(program: Program, engine: Engine) -> wsemu.Report:
-    """What wsemu says of a program."""
+    """Return wsemu's report on a program."""
     kernel = wsemu.load_ptx(text(program)[0]).only()
     goal, room = np.zeros((200, 4), np.float32), np.zeros(16 * MAPS, np.uint64)
     map_ = wsemu.TensorMap(goal, [1, 4])
@@ -241,7 +241,7 @@ def check_maps(program: Program, engine: Engine) -> wsemu.Report:
 
 
 class JudgedMaps(NamedTuple):
-    """A program, the verdict, what lacks in it, and a complaint where wsemu says something else than PTX."""
+    """A program, the verdict, what is missing in it, and a complaint if wsemu disagrees with PTX."""
 
     program: Program
     verdict: str
@@ -250,7 +250,7 @@ class JudgedMaps(NamedTuple):
 
 
 def judged_maps(program: Program, engine: Engine) -> JudgedMaps:
-    """Compare a report with what PTX says: each copy that lacks something, and nothing else."""
+    """Compare a report with PTX: it must name exactly the copies that lack something."""
     wanted, report = expected(program), check_maps(program, engine)
     _, copies = text(program)
     told = {
