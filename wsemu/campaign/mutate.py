@@ -260,12 +260,12 @@ class Bench:
             for trial in trials:
                 self._learn(trial)
         if not self.texts:
-            raise UsageError(self._no_mutants_reason())
+            raise UsageError(self._missing_mutants_reason())
         largest = max(s.instructions for known in self.known.values() for s in known.launches)
         self.budget = max(_LONGER * largest, _AT_LEAST)
         self.mutations = [m for file in sorted(self.texts) for m in self._mutations(file)]
 
-    def _no_mutants_reason(self) -> str:
+    def _missing_mutants_reason(self) -> str:
         """Return why there are no mutants."""
         launched = dict.fromkeys(seen.kernel for known in self.known.values() for seen in known.launches)
         if not self.kernels or not launched:

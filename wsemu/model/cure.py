@@ -33,7 +33,7 @@ size        change the size of a shared array
 pad         add a column to an array, against bank conflicts
 atomic      make an update atomic
 fill        store zeros in an array before it is read
-load        make a load return 0 if its index is outside of the array
+load        let a load return 0 if its index is outside of the array
 guard       put a condition around an access
 launch      change the grid, the block or an argument, on the host"""
 

@@ -93,7 +93,7 @@ def _name_meanings(beginning: str, *meanings: Meaning) -> dict[str, Meaning]:
     return {f"{beginning}.{meaning.__name__}": meaning for meaning in meanings}
 
 
-def _without_name(meaning: Callable[[WarpRun, list[int], int], None]) -> Meaning:
+def _adapt_nameless(meaning: Callable[[WarpRun, list[int], int], None]) -> Meaning:
     """Adapt a meaning that does not use the name of its operation."""
 
     @functools.wraps(meaning)
@@ -109,15 +109,15 @@ enter(
         {
             **_name_meanings(
                 "mbarrier",
-                _without_name(mbarrier.init),
-                _without_name(mbarrier.inval),
-                _without_name(mbarrier.arrive),
-                _without_name(mbarrier.expect_tx),
-                _without_name(mbarrier.complete_tx),
-                _without_name(mbarrier.pending_count),
+                _adapt_nameless(mbarrier.init),
+                _adapt_nameless(mbarrier.inval),
+                _adapt_nameless(mbarrier.arrive),
+                _adapt_nameless(mbarrier.expect_tx),
+                _adapt_nameless(mbarrier.complete_tx),
+                _adapt_nameless(mbarrier.pending_count),
             ),
             **dict.fromkeys(WAITS, mbarrier.wait),
-            "cp.async.arrive": _without_name(mbarrier.arrive_async),
+            "cp.async.arrive": _adapt_nameless(mbarrier.arrive_async),
         },
         dict.fromkeys(WAITS, Standing(mbarrier.may_go, mbarrier.go)),
     )

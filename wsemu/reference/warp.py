@@ -265,7 +265,7 @@ class WarpRun:
         unaligned = any(self._kind(group) in ("arrive", "sync") for group in at_barriers)
         if unaligned and not standing and self._go_past(warp.parked):
             return
-        held = self._held_back(at_barriers, self._lanes_behind(standing))
+        held = self._held_back(at_barriers, self._lagging_lanes(standing))
         free = [group for group in warp.parked if group not in held]
         if free:
             self._exchange_divergent(free)
@@ -301,7 +301,7 @@ class WarpRun:
         warp.make_ready(going)
         return bool(going)
 
-    def _lanes_behind(self, standing: list[Group]) -> int:
+    def _lagging_lanes(self, standing: list[Group]) -> int:
         """Return the lanes at a join that wait for some of these waiting groups."""
         lanes = 0
         for group in standing:

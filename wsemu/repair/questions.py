@@ -79,7 +79,7 @@ class Questions:
         if is_over():
             return 0
         if not self._sizes:
-            self._sizes = [None, *(size for size in self.launched.other_sizes() if self._is_clean_at(size))]
+            self._sizes = [None, *(size for size in self.launched.other_sizes() if self._is_clean_size(size))]
         fails = 0
         for size in self._sizes[1:]:
             if is_over():
@@ -90,7 +90,7 @@ class Questions:
             fails += bool(codes) and not codes & _OF_PLACES
         return fails
 
-    def _is_clean_at(self, size: Any) -> bool:
+    def _is_clean_size(self, size: Any) -> bool:
         with self.launched.resize_launches(size):
             done = self.launched.rerun_unchanged()
         codes = None if done is None else error_codes(done.report)

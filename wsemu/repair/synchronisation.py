@@ -94,7 +94,7 @@ def insertion_edits(scene: Scene) -> Iterator[Candidate]:
     others = [lines for lines in _statements(scene) if lines not in lacking]
     for rank, lines in [*((0, lines) for lines in lacking), *enumerate(others)]:
         for gap in gaps:
-            if not _is_repeated_at(scene, gap, lines[-1]):
+            if not _has_repetition(scene, gap, lines[-1]):
                 says = f"insert `{lines[-1].strip()}`{' under `' + lines[0] + '`' if len(lines) > 1 else ''} {gap.says}"
                 odd = int("syncthreads()" in lines[-1] and _under_a_condition(scene, gap))
                 near = _gap_distance(scene, gap) + 1.5 * rank + 2.0 * odd
@@ -113,7 +113,7 @@ def counterparts(scene: Scene) -> Iterator[Candidate]:
         suite = scene.text.suites[statement]
         at = suite.index(statement)
         for gap in scene.gaps:
-            if gap.suite is suite and not _is_repeated_at(scene, gap, lines[-1].strip()):
+            if gap.suite is suite and not _has_repetition(scene, gap, lines[-1].strip()):
                 steps = min(abs(gap.position - at), abs(gap.position - at - 1))
                 says = f"insert `{lines[-1].strip()}`{' under `' + lines[0] + '`' if len(lines) > 1 else ''} {gap.says}"
                 yield scene.candidate("insert", says, [scene.put(gap, *lines)], near + 0.5 * steps, 1)
@@ -189,7 +189,7 @@ def fence_edits(scene: Scene) -> Iterator[Candidate]:
             suite = scene.text.suites[statement]
             at = suite.index(statement)
             around = [gap for gap in scene.gaps if gap.suite is suite and gap.position in (at, at + 1)]
-            if len(around) == 2 and not any(_is_repeated_at(scene, gap, fence) for gap in around):
+            if len(around) == 2 and not any(_has_repetition(scene, gap, fence) for gap in around):
                 says = f"insert `{fence}` before line {statement.lineno} and after line {statement.end_lineno}"
                 pieces = [scene.put(gap, fence) for gap in around]
                 far = min(scene.distance(statement), 4.0) + (-6.0 if none else 0.5)
@@ -216,7 +216,7 @@ def _under_a_condition(scene: Scene, gap: Gap) -> bool:
     return any(isinstance(owner, (ast.If, ast.While)) for owner in owners)
 
 
-def _is_repeated_at(scene: Scene, gap: Gap, line: str) -> bool:
+def _has_repetition(scene: Scene, gap: Gap, line: str) -> bool:
     """Return whether the same statement is already at this gap."""
     return any(scene.text.of(statement) == line for statement in gap.suite[max(gap.position - 1, 0) : gap.position + 1])
 

@@ -32,7 +32,7 @@ _LINE = 128
 """number of bytes to which `applypriority` applies"""
 
 
-def _no_effect_form(operands: int) -> Lower:
+def _effectless_form(operands: int) -> Lower:
     """Lower an instruction without effect."""
 
     def lower(e: Emitter, given: tuple[Operand, ...]) -> None:
@@ -52,14 +52,14 @@ def prefetch_form(form: Form) -> Lower:
         _, level = pick_flags(form.flags, frozenset({"global", "local"}), levels)
         if not level:
             raise UnhandledForm
-    return _no_effect_form(1)
+    return _effectless_form(1)
 
 
 def uniform_prefetch_form(form: Form) -> Lower:
     """Lower prefetchu.L1 [a]."""
     if form.types or form.flags != ("L1",):
         raise UnhandledForm
-    return _no_effect_form(1)
+    return _effectless_form(1)
 
 
 def priority_form(form: Form) -> Lower:

@@ -89,13 +89,13 @@ class LocalPlace:
 
     def address(self, e: Emitter) -> Register:
         """Return the address of the thread's own copy."""
-        return self._address_at(e, self.number)
+        return self._array_address(e, self.number)
 
     def short_address(self, e: Emitter) -> Register:
         """Return an address whose low 32 bits are the whole offset."""
-        return self._address_at(e, self.number if self.number < _SHORT_NUMBERS else 0)
+        return self._array_address(e, self.number if self.number < _SHORT_NUMBERS else 0)
 
-    def _address_at(self, e: Emitter, number: int) -> Register:
+    def _array_address(self, e: Emitter, number: int) -> Register:
         offset = self.offset + (number << LOCAL_SHIFT)
         address = e.emit("add.b64", e.special("local"), e.constant("b64", offset))
         e.origins[address] = self.variable.name

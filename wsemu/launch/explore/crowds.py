@@ -302,7 +302,7 @@ class Crowds:
             session.write(ask.place, int.from_bytes(value, "little"), size)
             moved = session.go(ask._replace(cta=cta))
             self.known[cta, path] = self._run_group(
-                cta, moved, self._value_at([d for d, _ in self.bound.segments], ask.place)
+                cta, moved, self._read_value([d for d, _ in self.bound.segments], ask.place)
             )
         return self.known[cta, path]
 
@@ -333,7 +333,7 @@ class Crowds:
         """Return the number of a location in the tables of knowledge."""
         return self.numbered.setdefault(place, len(self.numbered))
 
-    def _value_at(self, image: list[Any], place: Place) -> bytes:
+    def _read_value(self, image: list[Any], place: Place) -> bytes:
         number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & _OFFSET
         return bytes(image[number][offset : offset + self.sizes[place]])
 
@@ -378,7 +378,7 @@ class Crowds:
             local = self.locals[number]
             for ask in local.asks:
                 self._size(ask)
-                value = held.get(ask.place) or self._value_at(self.initial, ask.place)
+                value = held.get(ask.place) or self._read_value(self.initial, ask.place)
                 if (ask, value) not in local.moves:
                     local.moves[ask, value] = self._move(local, ask, value)
                 move = local.moves[ask, value]
@@ -400,7 +400,7 @@ class Crowds:
         counts[move.to.number] = counts.get(move.to.number, 0) + 1
         held = dict(config.held)
         held[move.place] = move.value
-        if move.value == self._value_at(self.initial, move.place):
+        if move.value == self._read_value(self.initial, move.place):
             del held[move.place]
         return Config(tuple(sorted(counts.items())), tuple(sorted(held.items()))), told.unknown()
 

@@ -217,11 +217,14 @@ class _Attempt:
         x, y, z = bound.configuration.block
         self.size = session.ctas, x * y * z
         begin = functools.partial(Knowledge, bound.program, *self.size, **self.options)
-        self.apart = _lanes_apart(bound, self.polls, ordered)
+        self.apart = _find_independent_lanes(bound, self.polls, ordered)
         _weigh(session, bound)
         try:
             asynchronous = bound.program.asynchronous
-            if not asynchronous and (said := self._decide_by(decide_thread_modularly, session, begin)) is not None:
+            if (
+                not asynchronous
+                and (said := self._decide_with_method(decide_thread_modularly, session, begin)) is not None
+            ):
                 return said
             apart, crowded = suits(bound), not asynchronous and session.ctas > 1
             several, few = session.ctas > 1, FEW_COPYING_STEPS if asynchronous else FEW_STEPS
@@ -234,11 +237,11 @@ class _Attempt:
                 if said is not None:
                     return said
             if crowded and result.why:
-                said = self._decide_by(decide_by_counter_abstraction, session, begin)
+                said = self._decide_with_method(decide_by_counter_abstraction, session, begin)
                 if said is not None:
                     return said
             if several and not asynchronous and result.why:
-                said = self._decide_by(decide_by_flags, self.polls.session, begin)
+                said = self._decide_with_method(decide_by_flags, self.polls.session, begin)
                 if said is not None:
                     return said
             if several and not proves and result.why == "steps":
@@ -296,7 +299,9 @@ class _Attempt:
         if not result.findings:
             result.why = "undefined"
 
-    def _decide_by(self, method: Method, session: Session, begin: functools.partial[Knowledge]) -> Decided | None:
+    def _decide_with_method(
+        self, method: Method, session: Session, begin: functools.partial[Knowledge]
+    ) -> Decided | None:
         """Return the decision of a method, from the initial arrays."""
         put_back(self.bound, self.initial)
         return method(Case(self.bound, self.places, session, self.apart, begin))
@@ -392,7 +397,7 @@ def _judge_histories(replays: Replays, result: Result, initial: Outcome) -> None
         result.reached = Reached(failed.order, replays.replay_order(failed.order))
 
 
-def _lanes_apart(bound: Bound, polls: Polls, ordered: frozenset[int]) -> Callable[[int, list[Ask]], bool]:
+def _find_independent_lanes(bound: Bound, polls: Polls, ordered: frozenset[int]) -> Callable[[int, list[Ask]], bool]:
     """Return whether lanes of a warp may reach ordered accesses in an order that is not explored.  Lanes parked at one
     are resumed one at a time, and continue together."""
     leads = _leading(bound, ordered)

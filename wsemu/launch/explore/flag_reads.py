@@ -137,7 +137,7 @@ class FlagReads:
         return (after, fields[0], fields[7]) if is_part else ()
 
     def _is_early(self, ask: Ask, stale: End, end: End | None, later: End | None, past: Past) -> bool:
-        """Return whether a look with a value leads to the wait, or to the end of that wait with the same value."""
+        """Return whether a look with a value leads to the wait, or to the end of the wait with this value."""
         late = stale.asks[0]
         reads = {pc + n for pc in (ask.pc, late.pc) for n in (0, *self._fence(pc)[:1])}
         if end is None:

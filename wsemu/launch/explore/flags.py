@@ -574,7 +574,7 @@ class _Run:
         if relays and not self.learns_all and self.knowledge is not None and self.turns.get((place, thread)) != before:
             raise UnfitError
         self._perform_access(ask, None)
-        values.append(self._value_at(place, len(values[0])))
+        values.append(self._read_value(place, len(values[0])))
         writers.append(thread)
         self.floors[place, thread] = before + 1
         if self.knowledge is not None:
@@ -641,10 +641,10 @@ class _Run:
             sizes = {access_shape(NAMES[self.flags.code[pc][0]])[1] for pc in self.flags.ordered}
             if len(sizes) != 1:
                 raise UnfitError
-            self.values[place] = [self._value_at(place, *sizes)]
+            self.values[place] = [self._read_value(place, *sizes)]
         return self.values[place]
 
-    def _value_at(self, place: Place, size: int) -> bytes:
+    def _read_value(self, place: Place, size: int) -> bytes:
         number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & OFFSET_MASK
         if not 0 <= number < len(self.flags.segments):
             raise UnfitError
@@ -656,7 +656,7 @@ class _Run:
         they do not come from earlier ones."""
         self.flags.count_step()
         self.asks.append(ask)
-        now = self._value_at(ask.place, len(value))
+        now = self._read_value(ask.place, len(value))
         self.session.write(ask.place, int.from_bytes(value, "little"), len(value))
         moved = self.session.go(ask)
         self.session.write(ask.place, int.from_bytes(now, "little"), len(now))

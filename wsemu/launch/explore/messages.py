@@ -224,10 +224,10 @@ class Messages:
             raise UnfitError
         if self.writer.get(place) == state.cta:
             return [(b"own", None)]
-        first = self._value_at(self.initial, place)
+        first = self._read_value(self.initial, place)
         return [(first, None), *((m.value, m) for m in self.messages.get(place, {}).values())]
 
-    def _value_at(self, image: list[Any], place: Place) -> bytes:
+    def _read_value(self, image: list[Any], place: Place) -> bytes:
         number, offset = self._number(place[1]), place[1] & _OFFSET
         return bytes(image[number][offset : offset + self.sizes[place]])
 
@@ -257,7 +257,7 @@ class Messages:
         now = [data.copy() for data, _ in self.bound.segments]
         image = self._image(state.image, moved.made, now)
         if wrote and ask.place[0] < 0:
-            _store_value(image, ask.place, self._value_at(now, ask.place))
+            _store_value(image, ask.place, self._read_value(now, ask.place))
         child = State(
             cta, session.save(cta), image, session.digest(cta), moved.status, session.asks(cta), knowledge,
             state.number + len(moved.made),
@@ -272,7 +272,7 @@ class Messages:
             return None
         found = self._record_state(child, moved)
         if wrote and ask.place[0] < 0:
-            self._record_write(ask.place, self._value_at(image, ask.place), child)
+            self._record_write(ask.place, self._read_value(image, ask.place), child)
         if found is None:
             return None
         state.after.add(found[0])
@@ -447,7 +447,7 @@ class Messages:
         ends: dict[Place, set[bytes]] = {}
         for place, cta in self.writer.items():
             done = [state for state in self.states[cta].values() if state.status == "done"]
-            ends[place] = {self._value_at(state.image, place) for state in done}
+            ends[place] = {self._read_value(state.image, place) for state in done}
         finished, left = set[int](), set(range(self.session.ctas))
         while left:
             able = {cta for cta in left if all(self._leaves(s, ends, finished) for s in self.states[cta].values())}
@@ -466,7 +466,7 @@ class Messages:
             if ask.place[0] >= 0 or writer == state.cta:
                 values = {b"own"}
             elif writer is None:
-                values = {self._value_at(self.initial, ask.place)}
+                values = {self._read_value(self.initial, ask.place)}
             elif writer in finished:
                 values = ends[ask.place]
             else:

@@ -186,13 +186,13 @@ def _check(bound: Bound, steps: Sequence[Step]) -> None:
         raise ReplayError("the witness has no steps: nothing to replay")
     for number, step in enumerate(steps, 1):
         inside = all(index < extent for index, extent in zip(step.cta, bound.configuration.grid, strict=True))
-        known = step.warp < bound.configuration.warps and step.does == _step_word_at(bound, step.instruction)
+        known = step.warp < bound.configuration.warps and step.does == _instruction_word(bound, step.instruction)
         known &= step.barrier is None or step.does in _AT_BARRIERS
         if not inside or not known or min(step.cta) < 0:
             raise ReplayError(f"step {number} of the witness is none of this launch: check the program anew")
 
 
-def _step_word_at(bound: Bound, instruction: int) -> str:
+def _instruction_word(bound: Bound, instruction: int) -> str:
     """Return the word for a step at an instruction; empty if the program does not contain the instruction."""
     if instruction >= len(bound.program.code):
         return ""

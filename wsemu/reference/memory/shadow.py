@@ -331,10 +331,10 @@ class Watch:
         return [
             e
             for e in conflicting(now, state)
-            if not self._is_ordered_before(e, now) and not (e.cta == now.cta and self.order.has_lane_clocks(now.cta))
+            if not self._is_ordered_earlier(e, now) and not (e.cta == now.cta and self.order.has_lane_clocks(now.cta))
         ]
 
-    def _is_ordered_before(self, earlier: Access, now: Access) -> bool:
+    def _is_ordered_earlier(self, earlier: Access, now: Access) -> bool:
         return self.order.before((earlier.cta, earlier.warp, earlier.interval), now.actor)
 
     def _add_access(self, now: Access, state: Byte) -> Byte:
@@ -343,7 +343,7 @@ class Watch:
             return Byte(now)
         if not state.since:
             return Byte(state.write, (now,))
-        kept = [e for e in state.since if not self._is_ordered_before(e, now) or not now.covers(e)]
+        kept = [e for e in state.since if not self._is_ordered_earlier(e, now) or not now.covers(e)]
         here = [self.together(e.cta, now.cta) for e in kept]
         earlier = [e for e, own in zip(kept, here, strict=True) if not own]
         return Byte(
