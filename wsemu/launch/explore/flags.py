@@ -514,7 +514,7 @@ class _Run:
         self.did.append(Did(name, place, event.interval, row, amount, is_ticket, column if stores else 0, count))
         self.added[name] = after
         if stores:
-            values.append(self._value_at(place, self.flags.counters[place]))
+            values.append(self._read_value(place, self.flags.counters[place]))
             self.writers[place].append((ask.cta, ask.warp, ask.lane))
 
     def _join(self, names: Iterable[Name]) -> Location:
