@@ -155,3 +155,29 @@ def test_edits_that_are_tried_are_not_kept(folder: Path) -> None:
     out = np.zeros(32, np.uint32)
     kernel.keep(kernel.program(kernel.fit((out, 3)), fma=True))
     assert kept(folder) == []
+
+
+def test_a_program_whose_variables_have_values_is_kept(folder: Path, compiled: list[str]) -> None:
+    text = (
+        """.version 8.0
+.target sm_90
+.address_size 64
+.visible .global .align 4 .u32 number;
+.visible .entry add(.param .u64 x) {
+    .reg .b64 %a<2>; .reg .b32 %r<2>;
+    ld.param.u64 %a1, [x];
+    ld.global.u32 %r1, [number];
+    st.global.u32 [%a1], %r1;
+    ret;
+}
+"""
+        + "// a comment of a compiler\n" * (program_store.MIN_TEXT // 26)
+    )
+    for value in (3, 4):
+        module = wsemu.load_ptx(text)
+        module.set(number=np.uint32(value))
+        x = np.zeros(1, np.uint32)
+        assert wsemu.check(module["add"], 1, 1, (x,)).verdict == "verified"
+        assert x[0] == value
+        program_store.open_store.cache_clear()
+    assert compiled == ["add"]

@@ -107,9 +107,12 @@ class PtxCode(Code):
 
     def keep(self, program: Program) -> None:
         """Save a program, with the analyses of its code, for the next process."""
-        key = next((key for key, one in self._programs.items() if one is program), None)
-        if self._store is not None and key is not None:
-            self._store.save(program, *self._store_key(key))
+        if self._store is None:
+            return
+        # with values of variables, the launched program is derived from the compiled one
+        kept = [one for one in self._programs.items() if self._variables.with_values(one[1]) is program]
+        for key, compiled in kept[:1]:
+            self._store.save(compiled, *self._store_key(key))
             self._store.save(self._module.file, "tree")
 
     def _store_key(self, key: _Key) -> tuple[Any, ...]:
