@@ -1,12 +1,14 @@
 """Measure fresh launches on an H200, and compare predictions with the measurements.
 
     python benchmarks/time_device.py measure --out ROWS.json [--stalls]    on the device: needs libcuda and Python alone
+    python benchmarks/time_device.py stalls --out ROWS.json    on the device: adds reasons of stalls that are missing
     python benchmarks/time_device.py compare ROWS.json [--held-out] [--each] [FAMILY ...]    anywhere: the table
     python benchmarks/time_device.py list
 
 The launches are those of `time/launches.json.gz`, which `time_launches.py` collects.  Each launch runs eight times in a
 graph, and the graph seven times; the median counts.  `--stalls` also reads the reasons of stalls, with Nsight Compute
-(`ncu`).  `compare` shows the launches that are not held out; with `--held-out`, it shows the others.
+(`ncu`).  `stalls` profiles the launches without reasons in ROWS.json, divided among all devices.  `compare`
+shows the launches that are not held out; with `--held-out`, it shows the others.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +43,9 @@ REASONS = (
 )  # fmt: skip
 COUNTERS = ("smsp__inst_executed.sum", "sm__cycles_elapsed.max", "smsp__issue_active.sum", "dram__bytes.sum")
 STALL_SECONDS = 60
-"""no launch is profiled after so many seconds"""
+"""number of seconds after which `measure` profiles no further launch"""
+MORE_STALL_SECONDS = 200
+"""number of seconds after which `stalls` profiles no further launch"""
 _PACK = {"int32": "i", "int64": "q", "uint32": "I", "uint64": "Q", "float32": "f", "float64": "d", "bool": "?"}
 
 
@@ -232,13 +237,17 @@ def measure(path: Path, *, stalls: bool, resume: bool = False) -> None:
         print(f"{len(read)} launches with stalls, {time.perf_counter() - started:.0f} s", flush=True)
 
 
-def once() -> None:
-    """Launch each kernel once, for a profiler, and print its name."""
+def once(rows: Path | None, part: int, parts: int, seconds: float) -> None:
+    """Launch each kernel once, for a profiler, and print its name.
+
+    Launches whose row in the file has reasons of stalls are left out, and the others are divided into parts.
+    """
     made, started = collection(), time.perf_counter()
+    known = {row["launch"] for row in read_rows(rows) if row.get("stalls") or "error" in row}
     device = Device(made["modules"])
     launches = sorted(made["launches"], key=lambda one: random.Random(identify(one)).random())
-    for one in launches:
-        if time.perf_counter() - started > STALL_SECONDS:
+    for one in [one for one in launches if identify(one) not in known][part::parts]:
+        if time.perf_counter() - started > seconds:
             break
         function, values, held, _ = device.prepare(one)
         device.launch(one, function, values)
@@ -247,7 +256,31 @@ def once() -> None:
         print(f"LAUNCHED {identify(one)}", flush=True)
 
 
-def profile() -> dict[str, dict[str, float]]:
+def read_rows(path: Path | None) -> list[dict[str, Any]]:
+    """Return the rows of a file; none without a file."""
+    return json.loads(path.read_text(encoding="utf-8")) if path else []
+
+
+def add_stalls(path: Path) -> None:
+    """Add the reasons of stalls to rows that have none, with one profiler for each device."""
+    count = ctypes.c_int()
+    cuda = ctypes.CDLL("libcuda.so.1")
+    cuda.cuInit(0)
+    cuda.cuDeviceGetCount(ctypes.byref(count))
+    started, rows = time.perf_counter(), read_rows(path)
+    with ThreadPoolExecutor(count.value) as pool:
+        parts = range(count.value)
+        read = list(pool.map(lambda part: profile(path, part, count.value, MORE_STALL_SECONDS), parts))
+    for row in rows:
+        row["stalls"] = row.get("stalls") or next((some[row["launch"]] for some in read if row["launch"] in some), {})
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    added = sum(len(some) for some in read)
+    print(f"reasons of stalls of {added} more launches, {time.perf_counter() - started:.0f} s", flush=True)
+
+
+def profile(
+    rows: Path | None = None, part: int = 0, parts: int = 1, seconds: float = STALL_SECONDS
+) -> dict[str, dict[str, float]]:
     """Return launch -> its counters from Nsight Compute; empty if Nsight Compute is missing."""
     ncu = shutil.which("ncu")
     if ncu is None:
@@ -255,9 +288,13 @@ def profile() -> dict[str, dict[str, float]]:
         return {}
     subprocess.run([ncu, "--version"], check=False)
     wanted = ",".join([*(STALLS.format(reason) for reason in REASONS), *COUNTERS])
-    command = [ncu, "--csv", "--clock-control", "none", "--metrics", wanted, sys.executable, __file__, "once"]
+    program = [sys.executable, __file__, "once", str(rows or ""), str(part), str(parts), str(seconds)]
+    command = [ncu, "--csv", "--clock-control", "none", "--metrics", wanted, *program]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": str(part), "TMPDIR": tempfile.mkdtemp()}
     try:
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3 * STALL_SECONDS)
+        run = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=60 + 2 * seconds, env=environment
+        )
     except subprocess.TimeoutExpired:
         print("ncu does not end")
         return {}
@@ -331,6 +368,7 @@ def pick(pairs: list[tuple[float, float]]) -> float:
 KINDS = {
     "memory": ("long_scoreboard", "lg_throttle", "gmma"),
     "barrier": ("barrier",),
+    "fence": ("membar",),
     "shared": ("short_scoreboard", "mio_throttle"),
     "arithmetic": ("wait", "math_pipe_throttle", "dispatch_stall"),
 }
@@ -415,8 +453,11 @@ def main(words: list[str]) -> None:
     elif command == "list":
         for one in collection()["launches"]:
             print(f"{one['family']:9} {identify(one)}{'  held out' * one['held_out']}")
+    elif command == "stalls" and plain:
+        add_stalls(Path(plain[0]))
     elif command == "once":
-        once()
+        rows, part, parts, seconds = rest
+        once(Path(rows) if rows else None, int(part), int(parts), float(seconds))
     else:
         sys.exit(__doc__)
 
