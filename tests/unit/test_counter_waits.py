@@ -70,7 +70,7 @@ def arrive(cta: int, amount: int = 1) -> list[Step]:
 
 
 RIGHT = [arrive(cta) for cta in range(CTAS)]
-ADD = Step("add", 0, 1, "release")
+ADD, WAIT = Step("add", 0, 1, "release"), Step("wait", 0, 3, "acquire", "ge")
 TICKET = Step("ticket", 0, 2 * CTAS - 1, "acq_rel", "eq", then=(Step("store", 0, 5),))
 
 
@@ -95,13 +95,19 @@ MISTAKES = {
     "a wait for ever": [*RIGHT[:2], [*RIGHT[2][:2], Step("wait", 0, CTAS + 1, "acquire", "ge"), RIGHT[2][3]]],
     "a ticket that acquires nothing": [[*steps, TICKET._replace(order="release")] for steps in RIGHT],
     "a ticket that is not the last": [[*steps, TICKET._replace(value=2 * CTAS - 2)] for steps in RIGHT],
+    "a wait that ends before the last ticket": [
+        [ADD, WAIT, Step("store", 0, 1), TICKET._replace(value=3, then=(Step("store", 1),))],
+        [ADD, ADD],
+        [WAIT, ADD],
+        [WAIT._replace(value=4), Step("load", 0)],
+    ],
     "two tickets store": [[*steps, TICKET._replace(value=2 * CTAS - 2, kind="ge")] for steps in RIGHT],
 }
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_counters_with_a_mistake_are_not_proven(name: str) -> None:
-    verdict, proven = check_by_flags(ptx(MISTAKES[name]), CTAS)
+    verdict, proven = check_by_flags(ptx(MISTAKES[name]), len(MISTAKES[name]))
     assert (verdict != "verified", proven) == (True, False)
 
 

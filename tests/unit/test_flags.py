@@ -140,6 +140,14 @@ def test_a_wait_ends_with_a_value_and_all_later_ones(test: str, more: str, prove
     assert (report.verdict == "verified" and report.proof.endswith(HOW)) == proven
 
 
+@pytest.mark.parametrize(("second", "verdict"), [(2, "verified"), (3, "failed")])
+def test_a_loop_that_is_entered_at_its_end_may_wait_for_another_number(second: int, verdict: str) -> None:
+    entered = MEETING.replace("W:", f"mov.u32 %t, 1; bra E; W: mov.u32 %t, {second}; E:").replace("%v, 1", "%v, %t")
+    given = (np.zeros(8, np.uint32), np.zeros(64, np.uint32))
+    kernel = wsemu.load_ptx(entered.format(test="lt", more=""))["k"]
+    assert wsemu.check(kernel, 2, 2, given).verdict == verdict
+
+
 def test_too_many_steps_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flags, "MOST_STEPS", 10)
     grid, block, given = arguments("two_shot")

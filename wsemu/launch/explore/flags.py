@@ -510,8 +510,10 @@ class _Run:
         event = next(made, None)
         if event is None:
             raise UnfitError
-        column, count = max(after.observed.items(), default=(0, 0))
-        self.did.append(Did(name, place, event.interval, row, amount, is_ticket, column if stores else 0, count))
+        # the last ticket acquires from other additions as well, whose columns may be higher
+        column = knowledge.columns[name[0], place] if stores and knowledge is not None else 0
+        count = after.observed.get(column, 0)
+        self.did.append(Did(name, place, event.interval, row, amount, is_ticket, column, count))
         self.added[name] = after
         if stores:
             values.append(self._read_value(place, self.flags.counters[place]))

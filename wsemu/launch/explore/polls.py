@@ -31,7 +31,7 @@ _QUIET = ("alu", "fence", "control")
 
 def find_polls(program: Program, ordered: Iterable[int]) -> dict[int, int]:
     """Map accesses in polling loops to the position where the loop continues.  Such a loop only repeats accesses that
-    do not write, and nothing that it computes is used after it."""
+    do not write.  Nothing that it computes is used after it, or by its next round."""
     code = program.code.tolist()
     found: dict[int, int] = {}
     live: list[frozenset[int]] | None = None
@@ -45,7 +45,8 @@ def find_polls(program: Program, ordered: Iterable[int]) -> dict[int, int]:
         written = {row for at in inside for step in decoder.steps(at) for row in step.writes}
         read = {row for at in inside for step in decoder.steps(at) for row in (*step.reads, *step.operands)}
         later = live[after] if after < len(code) else frozenset[int]()
-        if not written & (later | (live[min(inside)] & read)):
+        begin = frozenset[int]().union(*(live[at] for at in _list_entries(code, inside)))
+        if not written & (later | (begin & read)):
             found[pc] = after
     return found
 
@@ -86,6 +87,13 @@ def _loop(code: list[list[int]], pc: int) -> tuple[list[int], int] | None:
         if OPERATIONS[name].kind not in _QUIET or not successors(at, code[at]) or at in inside:
             return None
         inside.append(at)
+
+
+def _list_entries(code: list[list[int]], inside: list[int]) -> list[int]:
+    """Return the instructions of a loop that others lead to; a loop may be entered at its end."""
+    loop = frozenset(inside)
+    ways = {way for at, fields in enumerate(code) if at not in loop for way in successors(at, fields)}
+    return [at for at in inside if at in ways or not at]
 
 
 def _comes_back(code: list[list[int]], at: int, pc: int) -> bool:
