@@ -51,7 +51,10 @@ def test_the_units_of_effort_are_those_of_the_page() -> None:
         f"| {samples.MOST_STEPS:,} including those of the search, but at least {samples.LEAST_STEPS} for sampling; ",
         f"at most {samples.MOST_ORDERS} sampled interleavings |",
         f"| CTAs that only publish values to each other | {messages.MOST_STEPS} accesses |",
-        f"| [flags](how.md#flags) of one writer each, that CTAs hand on, or to which they add | {flags.MOST_STEPS:,} accesses |",
+        (
+            "| [flags](how.md#flags) of one writer each, that CTAs hand on, or to which they add "
+            f"| {flags.MOST_STEPS:,} accesses |"
+        ),
         (
             f"| {windows.MOST_RUNS:,} paths (enough for some 50 CTAs that look at 32 predecessors at once), "
             f"{windows.MOST_NODES} states "
