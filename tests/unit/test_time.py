@@ -16,6 +16,7 @@ from wsemu.campaign.user_file import import_file
 from wsemu.launch.running import bind_launch
 from wsemu.model import settings
 from wsemu.model.launch_shape import configure
+from wsemu.model.work import NOTHING, find_work
 from wsemu.patterns import CudaDMASequential
 from wsemu.timing.clusters import AMOUNT, EVENT, REMOTE
 from wsemu.timing.constants import H200
@@ -437,3 +438,8 @@ def test_the_mix_of_the_third_algorithm_is_that_of_the_paper() -> None:
     assert (names == "fma.f64").sum() == 4 * (loads & shared).sum() == 4 * 16 * (loads & ~shared).sum()
     stalls = [sum(one.raw + one.war for one in accumulate_stalls(found[f"algorithm_{n}"], 0)) for n in (1, 2, 3)]
     assert stalls[0] > stalls[1] > stalls[2]
+
+
+@pytest.mark.parametrize("name", ["spread.x1", "spread.x4", "spread.x2.trans", "collect.x4"])
+def test_matrices_between_registers_and_shared_memory_cost_their_access_alone(name: str) -> None:
+    assert find_work(name) == NOTHING

@@ -11,7 +11,7 @@ from functools import cache
 
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import NARROW, OPERATIONS, RELAXED, REMOTE, memory_shape
-from wsemu.model.matrix import COLUMNS, WGMMA
+from wsemu.model.matrix import COLLECT, COLUMNS, SPREAD, WGMMA
 
 WIDE = 0.8
 """fraction of PTX's 64-bit integer work that remains in machine code; fitted to one third of the SAXPY launches"""
@@ -61,6 +61,8 @@ def find_work(name: str) -> Work:
     if kind == "warp":
         return Work("plain") if base == "syncwarp" else Work("plain", 1.0, "shuffle", 1.0)
     if kind == "matrix":
+        if base in (SPREAD, COLLECT):  # the access of `ldmatrix` or `stmatrix` is an operation of its own
+            return NOTHING
         return Work("matrix") if base == "mma" else Work("shared")
     if kind in ("load", "store", "atomic"):
         return Work(kind)
