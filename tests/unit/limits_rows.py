@@ -144,8 +144,6 @@ launches of GPUs whose kernels or grids differ
     test_ranks.py::test_a_grid_needs_an_equal_share_for_each_rank
 barriers of flags that several threads write
     test_flags.py::test_pads_that_are_set_and_reset_are_left_open
-counters at several GPUs to which
-    test_multicast.py::test_counters_to_which_all_ranks_add_are_left_open
 `multimem` in these cases: programs that
     test_multicast.py::test_other_forms_are_not_modelled
 a missing `fence.proxy.alias`

@@ -20,12 +20,13 @@ def pair(n: int, dtype: Any = np.float32, factor: int = 1) -> list[np.ndarray[An
     return [(np.arange(n) * factor * (rank + 1)).astype(dtype) for rank in range(2)]
 
 
-def check_all_reduce(kernel: str, engine: Engine) -> tuple[Any, list[Any]]:
-    """Return the report of an all-reduce of two GPUs, and its results."""
-    n = 128 if "two_shot" in kernel else 16
+def check_all_reduce(kernel: Any, engine: Engine) -> tuple[Any, list[Any]]:
+    """Return the report of an all-reduce of two GPUs, and its results; a kernel of the module may be given by name."""
+    n = 128 if "two_shot" in str(kernel) else 16
+    kernel = wsemu.load_ptx(MODULE)[kernel] if isinstance(kernel, str) else kernel
     x, flags, out = pair(n), pair(2, np.uint32, 0), pair(n, factor=0)
     given = (wsemu.Multicast(*x), *x, wsemu.Multicast(*flags), *flags, *out, 0)
-    return wsemu.check(wsemu.load_ptx(MODULE)[kernel], 2, 16, given, ranks=2, engine=engine), out
+    return wsemu.check(kernel, 2, 16, given, ranks=2, engine=engine), out
 
 
 @engines
@@ -47,9 +48,28 @@ def test_a_broken_all_reduce_races(kernel: str, lines: set[int], engine: Engine)
     assert lines <= {site.line for site in report.findings[0].sites}  # besides those of calls
 
 
-def test_counters_to_which_all_ranks_add_are_left_open() -> None:
-    report, _ = check_all_reduce("counted", "vm")
-    assert (report.verdict, report.findings) == ("incomplete", [])
+@engines
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", "verified"),
+        ("red.release.sys", "red.relaxed.sys", "incomplete"),
+        ("red.release.sys", "red.release.gpu", "failed"),
+        ("ld.acquire.sys", "ld.acquire.gpu", "failed"),
+        ("ld.acquire.sys", "ld.relaxed.sys", "incomplete"),
+        ("%r5, 2;", "%r5, 1;", "failed"),
+        ("[%rd4], 1;", "[%rd4], 2;", "failed"),
+        ("bar.sync", "// bar.sync", "incomplete"),
+    ],
+)
+def test_counters_to_which_all_ranks_add_are_a_barrier(old: str, new: str, expected: str, engine: Engine) -> None:
+    before, entry, counted = MODULE.read_text(encoding="utf-8").partition(".entry counted")
+    assert old in counted
+    kernel = wsemu.load_ptx(before + entry + counted.replace(old, new, 1))["counted"]
+    report, out = check_all_reduce(kernel, engine)
+    assert report.verdict == expected
+    if expected == "verified":
+        assert all(np.array_equal(one, 3 * np.arange(one.size) + 2) for one in out)
 
 
 @engines
