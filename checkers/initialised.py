@@ -166,7 +166,7 @@ def written_later(raw: RawFinding, places: Places, trace: Trace) -> Event | None
     witness = reading(places, trace, range(prod(places.grid)) if segment >= FIRST_ARRAY else (raw.cta,))
     copies = places.verb(raw.pc) == "async"  # the event of a copy has its destination, not the bytes it reads
     executions = witness.executions(raw.cta, raw.warp, raw.pc)
-    read = next((n for n in executions if copies or may_be_meant(witness, n, raw)), None)
+    read = next((n for n in executions if copies or may_be_execution(witness, n, raw)), None)
     if read is None:
         return None
     warps = [raw.warp] if segment == LOCAL else None
@@ -174,8 +174,8 @@ def written_later(raw: RawFinding, places: Places, trace: Trace) -> Event | None
     return witness.events[min(later)] if (later := [n for n in found if n is not None]) else None
 
 
-def may_be_meant(witness: Witness, position: int, raw: RawFinding) -> bool:
-    """Return whether the finding may be about this execution of its read."""
+def may_be_execution(witness: Witness, position: int, raw: RawFinding) -> bool:
+    """Return whether this execution of the read may be the one that the finding reports."""
     return witness.reaches(witness.events[position], raw.detail["address"], raw.lanes & -raw.lanes)
 
 
@@ -189,7 +189,7 @@ _ADVICE = {
         "assign `{element}` in this thread before it is read, on every path that leads here",
     ),
     "global": (
-        "nothing has written to {array} before this launch; what it held was read here",
+        "nothing has written to {array} before this launch; its old contents were read here",
         "store to `{element}` earlier in this launch, or fill the array before it, as `cuda.to_device` does",
     ),
 }

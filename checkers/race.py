@@ -34,12 +34,12 @@ from wsemu.checkers.race_help import (
     atomics_between,
     between_ctas,
     intended_order,
-    meeting,
     operation,
     overwritten,
     phase_lanes_help,
     polling,
     race_help,
+    rendezvous_text,
 )
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import around, format_steps, reading
@@ -232,7 +232,7 @@ def _wait_help(found: Conflict) -> str:
     if not found.first.copies:
         who, issuer = found.first.who, found.second.who
         if (one.warp, found.second.copies) == (two.warp, True):
-            return f"complete (1) in all lanes before the issue on {there}: {meeting(places, 'perform (1)')}"
+            return f"complete (1) in all lanes before the issue on {there}: {rendezvous_text(places, 'perform (1)')}"
         return (
             f"make {who} arrive on an mbarrier (empty) or a barrier {places.after(one.pc, two.pc)}, and {issuer} wait "
             f"for it before {there}"

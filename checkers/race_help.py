@@ -25,7 +25,7 @@ PHASE_LANES_HELP = (
 )
 
 
-def _loaded_plainly(found: Conflict) -> str:
+def _plain_load_help(found: Conflict) -> str:
     """Return the help for a plain load that races with an atomic, or an empty text if no such load exists."""
     kinds = {found.first.kind, found.second.kind}
     if not found.atomic or kinds != {ATOMIC, READ}:
@@ -49,6 +49,7 @@ _POLLING = (
 
 
 def operation(places: Places, event: Event) -> str:
+    """Return the barrier and the phase or generation of an event, as a text."""
     if event.kind == "arrive_on":
         return f"{words.quote_element(places, event.place, event.pc)} phase {event.generation}"
     return f"barrier {event.place} generation {event.generation}"
@@ -67,7 +68,7 @@ def between_ctas(found: Conflict) -> str:
 
 def race_help(found: Conflict, witness: Witness | None) -> str:
     places, one, two = found.places, found.first.access, found.second.access
-    if flag := witness and _flag(found, witness):
+    if flag := witness and _missing_fence_help(found, witness):
         return flag
     if polling(found):
         return _POLLING
@@ -80,7 +81,7 @@ def race_help(found: Conflict, witness: Witness | None) -> str:
         if _is_one_element(found):
             return _ONE_ELEMENT
         alone = "nothing orders different CTAs within a launch: use atomics, or a second launch"
-        return between_ctas(found) or (_loaded_plainly(found) or alone)
+        return between_ctas(found) or (_plain_load_help(found) or alone)
     if apart := witness and by_lanes.remedy(found, witness):
         return apart
     plain = found.first if found.second.kind == ATOMIC else found.second
@@ -90,7 +91,7 @@ def race_help(found: Conflict, witness: Witness | None) -> str:
         line = places.near(plain.access.pc, two.pc)
         what = "after" if plain is found.first else "before"
         barrier = f"put a barrier {what} the {VERBS[plain.kind]} on {line}; or "
-        return barrier + (_loaded_plainly(found) or "make it atomic, if the order does not matter")
+        return barrier + (_plain_load_help(found) or "make it atomic, if the order does not matter")
     if one.pc == two.pc:
         return update_help(found) or _ONE_STORE
     if found.one_place or (found.one_text and found.exchange_sides().onward):
@@ -172,7 +173,7 @@ def _is_one_element(found: Conflict) -> bool:
     return alike and found.hazard == "write-after-write" and not between_ctas(found)
 
 
-def _flag(found: Conflict, witness: Witness) -> str:
+def _missing_fence_help(found: Conflict, witness: Witness) -> str:
     """Return the help if the two warps communicate by an atomic in between, but without fences."""
     flag = atomics_between(found, witness)
     if found.hazard != "read-after-write" or flag is None:
@@ -180,8 +181,8 @@ def _flag(found: Conflict, witness: Witness) -> str:
     raised, seen = (found.places.near(witness.events[n].pc, found.raw.pc) for n in flag)
     atomics = f"the atomics on {raised} and {seen} order" if raised != seen else f"the atomic on {raised} orders"
     before, after = ("the first", "the second") if raised != seen else ("it", "it")
-    lacking = _lacking(found, witness, flag)
-    sides = [f"before {before}"] * lacking[0] + [f"after {after}"] * lacking[1]
+    missing = _missing_fences(found, witness, flag)
+    sides = [f"before {before}"] * missing[0] + [f"after {after}"] * missing[1]
     alone, too = (" with only one fence", ", too") if len(sides) == 1 else ("", "")
     return (
         f"{atomics} nothing else{alone}: put a `cuda.threadfence()` {' and '.join(sides)}{too}, "
@@ -189,7 +190,7 @@ def _flag(found: Conflict, witness: Witness) -> str:
     )
 
 
-def _lacking(found: Conflict, witness: Witness, flag: tuple[int, int]) -> tuple[bool, bool]:
+def _missing_fences(found: Conflict, witness: Witness, flag: tuple[int, int]) -> tuple[bool, bool]:
     """Return whether a fence before the first of two atomics is missing, and whether a fence after the second is
     missing.  If both fences exist, they belong to other threads, and both count as missing."""
     enough = {kind for kind in FENCES if found.same_cta or kind != CTA_FENCE}
@@ -261,12 +262,15 @@ def _split_branches_help(found: Conflict) -> str:
     """Return the help that splits an `if` with two branches into two, with a barrier between them."""
     places, (one, two) = found.places, sorted((s.access.pc for s in (found.first, found.second)), key=found.places.line)
     text = f"put {places.near(two, one)} into an `if` of its own after that of {places.near(one, two)}, and "
-    return f"{text}`cuda.syncthreads()` between the two{_narrower(found)}"
+    return f"{text}`cuda.syncthreads()` between the two{_overlap_help(found)}"
 
 
-def _narrower(found: Conflict) -> str:
+def _overlap_help(found: Conflict) -> str:
+    """Return a further help for accesses of different sizes, to follow another help."""
     sizes = found.sizes
-    return f"; or keep the {max(sizes)}-byte access off what the other warp uses" if len(sizes) > 1 else ""
+    return (
+        f"; or keep the {max(sizes)}-byte access away from the bytes that the other warp uses" if len(sizes) > 1 else ""
+    )
 
 
 def _named_help(found: Conflict, witness: Witness | None) -> str:
@@ -300,7 +304,7 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
         f"{first.who}: arrive on {kind} barrier {places.after(one.pc, two.pc)}; {second.who}: sync on it before {there}"
     )
     if len(found.sizes) > 1:
-        text += f"; or keep the {max(found.sizes)}-byte access off what the other warp uses"
+        text += f"; or keep the {max(found.sizes)}-byte access away from the bytes that the other warp uses"
     return text
 
 
@@ -334,18 +338,19 @@ def phase_lanes_help(found: Conflict, witness: Witness | None) -> str:
     if gives is not None and gives.kind == "arrive_on" and not gives.lanes & _accessing_lanes(found, 1):
         line = places.near(gives.pc, two.pc)
         return (
-            f"add {meeting(places, 'perform (1)')} before {line}, where {lanes_text(gives.lanes)} of {found.first.who} "
-            "arrives for it"
+            f"add {rendezvous_text(places, 'perform (1)')} before {line}, where {lanes_text(gives.lanes)} of "
+            f"{found.first.who} arrives for the warp"
         )
     takes = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
     if takes is not None and takes.kind == "await" and not takes.lanes & _accessing_lanes(found, 2):
         line = places.near(takes.pc, one.pc)
         who = f"{lanes_text(takes.lanes)} of {found.second.who}"
-        return f"add {meeting(places, 'perform (2)')} after {line}, where {who} waits for all, or let each lane wait"
+        barrier = rendezvous_text(places, "perform (2)")
+        return f"add {barrier} after {line}, where {who} waits for all, or let each lane wait"
     return PHASE_LANES_HELP
 
 
-def meeting(places: Places, do: str) -> str:
+def rendezvous_text(places: Places, do: str) -> str:
     """Return the barrier that makes lanes wait for each other, and for lanes of other warps if the CTA has more
     warps."""
     x, y, z = places.block
@@ -381,13 +386,13 @@ def _pattern_calls_help(found: Conflict) -> str:
     early = [pc for pc in made[gives] if not _comes_later(places, pc, one)]
     late = [pc for pc in made[waits] if _comes_later(places, pc, two)]
     if early:
-        give += f", not before it {_on(places, early[-1], one)}"
+        give += f", not before it {_line_or_call(places, early[-1], one)}"
     if late:
-        wait += f", not after it {_on(places, late[0], two)}"
+        wait += f", not after it {_line_or_call(places, late[0], two)}"
     return give if early and not late else wait if late and not early else f"{give}; {wait}"
 
 
-def _on(places: Places, pc: int, other: int) -> str:
+def _line_or_call(places: Places, pc: int, other: int) -> str:
     """Return `on line 24`, or the name of the call, as in `as `start_async_dma()``, if several calls are on one
     line."""
     where = places.near(pc, other)

@@ -1,8 +1,8 @@
 """`read-only-written`: bytes that are both loaded through the read-only cache and written in the same launch.
 
-Detects: byte by byte, a load with `.nc` (`ptx.ld_nc`, `ld.global.nc`, `ldu`; what `__ldg` and `const __restrict__`
-become) of global memory that a store or an atomic of any thread writes.  The writer may be in any CTA, before or after
-the load, in any order.
+Detects: byte by byte, a load with `.nc` of global memory that a store or an atomic of any thread writes.  Such loads
+are `ptx.ld_nc`, `ld.global.nc` and `ldu`; `__ldg` and `const __restrict__` become such loads.  The writer may be in any
+CTA, before or after the load, in any order.
 Does not detect: concurrent writes by the host or another kernel; a value that the compiler keeps in a register instead
 of loading it, as `const __restrict__` allows.  An atomic counts as a write even if it leaves the old value.
 Reference: PTX ISA, "ld.global.nc": the memory must be read-only for the duration of the kernel.  The compiled test is
@@ -36,13 +36,13 @@ DETAIL = {
     "read-only-written": Detail(
         {
             **ACCESSES,
-            "bytes": "how many there are",
+            "bytes": "number of bytes that are loaded and written",
             "later": "1: the load came after the store",
         }
     )
 }
-"""`pc`, `warp` and `lanes` belong to the load, `other_pc` and `other_warp` to the write.  Each is the first of its kind
-that accessed the bytes."""
+"""`pc`, `warp` and `lanes` belong to the load, `other_pc` and `other_warp` to the write.  Each is the first load
+or the first write of the bytes."""
 TRACED = True
 
 

@@ -15,7 +15,7 @@ def lanes_per_element(pattern: Any, element_bytes: Any) -> Any:
 
     `split`   Elements of up to 32 units of `alignment` bytes: the number of units, rounded up to a power of two, so
               that each warp works on whole elements.
-    `full`    Larger elements: as many whole warps as move an element in one step.
+    `full`    Larger elements: as many whole warps as are needed to move an element in one step.
     `big`     Elements for which the pattern has too few warps: all threads, one element after the other.
     """
     units = (element_bytes + pattern.alignment - 1) // pattern.alignment
@@ -29,7 +29,7 @@ def lanes_per_element(pattern: Any, element_bytes: Any) -> Any:
 
 @dataclass(frozen=True)
 class CudaDMAStrided(Transfer):
-    """Transfers `elements` elements of `element_bytes` bytes each (the paper, section 3.2)."""
+    """Transfers `elements` elements of `element_bytes` bytes each (the paper on CudaDMA, section 3.2)."""
 
     element_bytes: int
     """bytes of an element, a positive multiple of 4"""

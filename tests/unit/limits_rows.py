@@ -46,7 +46,7 @@ CTAs that perform the same synchronization
     test_counted_ctas.py::test_a_broken_barrier_is_found
 more than six lanes of a warp
     test_samples.py::test_lanes_in_too_many_orders_are_sampled
-executions that are not interleavings
+executions that the fences, releases and acquires of the program permit
     test_orders.py::test_more_than_interleavings_is_not_decided
 a `cas` that fails in the initial run
     test_limits.py::test_a_cas_that_fails_in_a_long_launch_stays_a_race
@@ -68,7 +68,7 @@ strong operations in sampled
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 CTAs that only publish
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
-[flags](how.md#flags) of one writer each
+[flags](how.md#flags) that have one writer each
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 CTAs that look back
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
@@ -140,7 +140,7 @@ whether all warps of a warpgroup synchronize
     test_mbarrier_rules.py::test_a_warpgroup_synchronises_between_two_counts_of_registers
 [clusters](semantics.md#clusters) and [cooperative grids]
     test_grid.py::test_more_than_1024_warps_are_not_modelled
-launches of GPUs whose kernels or grids differ
+launches on several GPUs that communicate
     test_ranks.py::test_a_grid_needs_an_equal_share_for_each_rank
 barriers of flags that several threads write
     test_flags.py::test_pads_that_are_set_and_reset_are_left_open

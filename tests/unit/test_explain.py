@@ -614,7 +614,7 @@ def test_unwritten_memory_is_explained_by_its_kind(launch):
     assert "barrier" in (shared.help or "")
     assert local.message == "local `own` is read before it is written"
     assert local.help == "assign `own[0]` in this thread before it is read, on every path that leads here"
-    assert array.notes == ["nothing has written to `x` before this launch; what it held was read here"]
+    assert array.notes == ["nothing has written to `x` before this launch; its old contents were read here"]
     assert "or fill the array before it" in (array.help or "")
 
 

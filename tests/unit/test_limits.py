@@ -52,7 +52,7 @@ def test_the_units_of_effort_are_those_of_the_page() -> None:
         f"at most {samples.MOST_ORDERS} sampled interleavings |",
         f"| CTAs that only publish values to each other | {messages.MOST_STEPS} accesses |",
         (
-            "| [flags](how.md#flags) of one writer each, that CTAs hand on, or to which they add "
+            "| [flags](how.md#flags) that have one writer each, that CTAs hand on, or to which CTAs add "
             f"| {flags.MOST_STEPS:,} accesses |"
         ),
         (

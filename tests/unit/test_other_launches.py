@@ -72,7 +72,7 @@ def test_why_there_is_no_cure_is_said_where_each_would_break_another_launch():
     trials = wsemu.check(of_two_warps, 1, 96, (zeros(96), zeros(96), 96)).helped(PLENTY).trials
     assert trials is not None
     assert not any("`96` in place of `64`" in cure.says for cure in trials.cures)
-    assert trials.cures or "would be, and break" in trials.stopped
+    assert trials.cures or "would be, but break" in trials.stopped
 
 
 def test_a_line_that_launched_what_was_verified_is_not_edited(tmp_path):

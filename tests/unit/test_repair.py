@@ -395,7 +395,7 @@ def test_changes_and_diff_say_the_same():
 
 
 def test_a_cure_of_another_text_is_not_applied():
-    with pytest.raises(ValueError, match="another one now"):
+    with pytest.raises(ValueError, match="the file has changed"):
         cure((9, 1, 9, 1, "x\n"), diff=[]).applied(SOURCE)
 
 
@@ -578,7 +578,7 @@ def test_a_launch_that_takes_all_of_the_time_is_not_made_again(monkeypatch):
     report = report.model_copy()
     report._trials = None
     known = trials(report.helped(2.0))
-    assert (known.tried, known.stopped) == (0, "a launch takes too long to be made again and again")
+    assert (known.tried, known.stopped) == (0, "a launch takes too long to be repeated")
 
 
 @cuda.jit
@@ -621,7 +621,7 @@ def test_an_edit_that_does_not_mend_all_ctas_is_no_cure(monkeypatch):
     monkeypatch.setattr(Launched, "_run", lambda launched, *rest: before(launched, *rest) if launched.only else None)
     known = trials(report.helped(PLENTY))
     assert not known.cures
-    assert known.stopped == "an edit that mends some CTAs does not mend all of them"
+    assert known.stopped == "an edit that fixes some CTAs does not fix all of them"
 
 
 def test_where_all_ctas_take_too_long_that_is_said(monkeypatch):
@@ -629,7 +629,10 @@ def test_where_all_ctas_take_too_long_that_is_said(monkeypatch):
     monkeypatch.setattr(search, "_OF_ALL", 0.0)
     known = trials(report.helped(PLENTY))
     assert not known.cures
-    assert known.stopped == "an edit mends the CTAs that were tried, and all of them take too long (`--fix-budget`)"
+    assert (
+        known.stopped
+        == "an edit fixes the CTAs that were tried, but a launch of all CTAs takes too long (`--fix-budget`)"
+    )
 
 
 @cuda.jit

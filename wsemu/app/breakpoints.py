@@ -1,4 +1,4 @@
-"""Breakpoints of `wsemu debug`: lines, their conditions, and texts that are printed instead of a stop."""
+"""Breakpoints of `wsemu debug`: lines, their conditions, and texts that are printed instead of stopping."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Breakpoint:
     condition: str = ""
     """an expression of the kernel's variables; the thread stops only if it is true"""
     log: str = ""
-    """text that is printed instead of a stop, with expressions in braces"""
+    """text that is printed instead of stopping, with expressions in braces"""
 
     def __str__(self) -> str:
         return f"{self.line} if {self.condition}" if self.condition else str(self.line)
@@ -89,10 +89,10 @@ def holds(condition: str, variables: dict[str, Any]) -> bool:
 
 def fill_in_values(text: str, variables: dict[str, Any]) -> str:
     """Return a text in which the expressions in braces are replaced by their values."""
-    return _FIELD.sub(lambda found: answer(found[1], variables), text)
+    return _FIELD.sub(lambda found: evaluate_as_text(found[1], variables), text)
 
 
-def answer(text: str, variables: dict[str, Any]) -> str:
+def evaluate_as_text(text: str, variables: dict[str, Any]) -> str:
     """Return the value of an expression as text, or its error."""
     try:
         return format_value(evaluate(text, variables))

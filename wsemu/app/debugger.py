@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from wsemu.app.breakpoints import Breakpoint, Breakpoints, answer, fill_in_values, format_value, holds
+from wsemu.app.breakpoints import Breakpoint, Breakpoints, evaluate_as_text, fill_in_values, format_value, holds
 from wsemu.frontend.python.compile import argument_type, compile_kernel
 from wsemu.launch.binding import bind
 from wsemu.launch.code import Code
@@ -189,7 +189,7 @@ class Session:
             case "b" | "break" | "clear":
                 self._breakpoint(name, rest)
             case "p" | "print":
-                self.write(answer(rest, here.variables))
+                self.write(evaluate_as_text(rest, here.variables))
             case "vars" | "locals":
                 for variable, value in here.variables.items():
                     self.write(f"{variable} = {format_value(value)}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from wsemu.app.breakpoints import Breakpoint, Breakpoints, answer, evaluate, format_value, statement_lines
+from wsemu.app.breakpoints import Breakpoint, Breakpoints, evaluate, evaluate_as_text, format_value, statement_lines
 from wsemu.app.debugger import Here, Quit, Session
 from wsemu.app.transport import Transport, standard_transport
 from wsemu.model.data import dataclass, field
@@ -260,7 +260,7 @@ class EditorSession(Session):
         try:
             value = evaluate(text, here.variables)
         except Exception:
-            adapter.answer(request, error=answer(text, here.variables))
+            adapter.answer(request, error=evaluate_as_text(text, here.variables))
             return
         adapter.answer(request, {key: part for key, part in self._variable_message("", value).items() if key != "name"})
 

@@ -280,7 +280,7 @@ class Launched:
         own = {span.file for span in self.bound.program.spans if not is_own(span.file)}
         return any(span.file in own for span in program.spans)
 
-    def as_it_was(self, texts: dict[str, tuple[Any, str]], code: str = "") -> Attempted | None:
+    def repeat_alone(self, texts: dict[str, tuple[Any, str]], code: str = "") -> Attempted | None:
         """Run the original launch, perhaps with other source or PTX.  Afterwards all arrays have their current contents
         again."""
         with self.again():
@@ -315,7 +315,7 @@ class Launched:
             text = cure.patch_ptx(known[0])
         except ValueError:
             return False
-        done = self.as_it_was({}, text)
+        done = self.repeat_alone({}, text)
         return done is not None and done.report.verdict == "verified"
 
     def breaks(self, cure: Cure) -> bool:
@@ -323,7 +323,7 @@ class Launched:
         if any(edit.kind == "launch" for edit in cure.edits):
             return any(other.site == self.site for other in self.earlier_verified())
         verified = [
-            o for o in self.earlier_verified() if (done := o.as_it_was({})) and done.report.verdict == "verified"
+            o for o in self.earlier_verified() if (done := o.repeat_alone({})) and done.report.verdict == "verified"
         ]
         return not all(other.is_verified_with(cure) for other in verified)
 

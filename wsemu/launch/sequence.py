@@ -164,7 +164,8 @@ class Sequence:
         )  # fmt: skip
 
     def copy(self, source: Array, target: Array, *, stream: str | None = None) -> None:
-        """Copy an array: `cudaMemcpyAsync` in a stream, or without one `cudaMemcpy`, for which the host waits."""
+        """Copy an array: by `cudaMemcpyAsync` in a stream; without a stream by `cudaMemcpy`, for which the host
+        waits."""
         self._copy(source, target, stream)
 
     def memset(self, target: Array, value: int = 0, *, stream: str | None = None) -> None:
@@ -242,7 +243,7 @@ class Sequence:
     def launch_graph(self, graph: str, *, stream: str = "") -> None:
         """Launch a graph."""
         if graph not in self._graphs:
-            raise UsageError(f"graph {graph!r} was not captured: {', '.join(self._graphs) or 'there are none'}")
+            raise UsageError(f"graph {graph!r} was not captured; captured graphs: {', '.join(self._graphs) or 'none'}")
         found = self._graphs[graph]
         with self._collecting():
             if found is not None:
@@ -316,7 +317,7 @@ class Sequence:
 
 
 def _variable_name(owner: Array) -> str:
-    """Return the name of a variable of the caller that has an array."""
+    """Return the name of a variable of the caller that holds an array."""
     frame: Any = sys._getframe(1)
     while frame is not None and is_own(frame.f_code.co_filename):
         frame = frame.f_back

@@ -64,7 +64,7 @@ class Edit(Record):
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines with their line ends, split as Python counts lines: a form feed ends no line."""
+    """Return the lines with their line ends, split as Python counts lines: a form feed does not end a line."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
@@ -116,7 +116,7 @@ class Cure(Record):
 
     @property
     def caution(self) -> str:
-        """Return the results that the fix reduces, in parentheses to follow its description, or nothing."""
+        """Return what the fix leaves out or breaks, in parentheses, to follow its description; empty if nothing."""
         parts = ["it leaves out stores"] * self.drops + [f"it computes less: {self.less}"] * bool(self.less)
         parts += ["it fails for other sizes"] * (self.fails > 0)
         return f" ({'; '.join(parts)})" if parts else ""
@@ -136,8 +136,8 @@ class Cure(Record):
         return [change for edit in self.edits for change in edit.changes]
 
     def lines(self) -> list[tuple[str, int, str]]:
-        """Return the lines of the diff to show, each as (`-`, `+` or ` `; line number, that of the new file except for
-        removed lines; text)."""
+        """Return the lines of the diff to show, each as a mark (`-`, `+` or ` `), a line number and a text.  The number
+        of a removed line is that of the old file; all others are those of the new file."""
         found: list[tuple[str, int, str]] = []
         old = new = 0
         for line in self.diff:
@@ -152,28 +152,28 @@ class Cure(Record):
         return found
 
     def blocks(self) -> list[tuple[int, int, list[str]]]:
-        """Return the hunks without context: first and last replaced line of the current file, and the new lines.  For a
-        pure insertion, the line before it is replaced by itself."""
+        """Return the hunks without context: first and last replaced line of the current file, and the new lines.  A
+        pure insertion replaces the line before it by this line and the new ones."""
         found: list[tuple[int, int, list[str]]] = []
         before, old = "", 0
-        gone: list[str] = []
-        come: list[str] = []
+        removed: list[str] = []
+        added: list[str] = []
 
         def close() -> None:
-            if gone:
-                found.append((old - len(gone), old - 1, [*come]))
-            elif come:
-                found.append((old - 1, old - 1, [before, *come]))
-            gone.clear()
-            come.clear()
+            if removed:
+                found.append((old - len(removed), old - 1, [*added]))
+            elif added:
+                found.append((old - 1, old - 1, [before, *added]))
+            removed.clear()
+            added.clear()
 
         for line in [*self.diff, "@@ -0 +0 @@"]:
             mark, text = line[:1], line[1:]
             if mark == "-":
-                gone.append(text)
+                removed.append(text)
                 old += 1
             elif mark == "+":
-                come.append(text)
+                added.append(text)
             else:
                 close()
                 before = text
@@ -186,7 +186,7 @@ class Cure(Record):
         lines = lines_of(source)
         for change in sorted(self.changes, key=lambda c: (c.line, c.column), reverse=True):
             if change.end_line > len(lines) + 1:
-                raise ValueError("the file is another one now")
+                raise ValueError("the file has changed")
             lines.append("")
             head = lines[change.line - 1].encode()[: change.column - 1]
             tail = lines[change.end_line - 1].encode()[change.end_column - 1 :]
@@ -210,7 +210,7 @@ class Cure(Record):
             elif lines[at : at + 1] == [rest]:
                 at += 1
             else:
-                raise ValueError("the file is another one now")
+                raise ValueError("the file has changed")
         return "\n".join([*made, *lines[at:]]) + "\n"
 
 

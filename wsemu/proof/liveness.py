@@ -60,10 +60,10 @@ def _live_rows(
                 written |= set(step.writes)
         reads.append(as_bits(read))
         writes.append(as_bits(written))
-    return _name_rows(_settle(code, reads, writes, quiet), [*bit_of])
+    return _rows_of_bits(_find_fixed_point(code, reads, writes, quiet), [*bit_of])
 
 
-def _settle(code: list[list[int]], reads: list[int], writes: list[int], quiet: frozenset[int]) -> list[int]:
+def _find_fixed_point(code: list[list[int]], reads: list[int], writes: list[int], quiet: frozenset[int]) -> list[int]:
     """Return the live rows before each instruction, as bits in the form of `reads` and `writes`."""
     later = [[after for after in successors(pc, fields) if after < len(code)] for pc, fields in enumerate(code)]
     before: list[set[int]] = [set() for _ in code]
@@ -89,7 +89,7 @@ def _settle(code: list[list[int]], reads: list[int], writes: list[int], quiet: f
     return live
 
 
-def _name_rows(live: list[int], rows: list[int]) -> list[Rows]:
+def _rows_of_bits(live: list[int], rows: list[int]) -> list[Rows]:
     """Convert sets of bits to sets of rows; equal sets are one object."""
     known: dict[int, Rows] = {}
     for bits in live:
@@ -149,7 +149,7 @@ class _Bits:
         ]
 
     def find_live(self) -> list[Masks]:
-        if not any(self._narrows(fields) for fields in self.code):
+        if not any(self._needs_few_bits(fields) for fields in self.code):
             return [{} for _ in self.code]
         live: list[Masks] = [{} for _ in self.code]
         """live bits before each instruction"""
@@ -194,7 +194,8 @@ class _Bits:
     def _live_before(self, pc: int, later: Masks) -> Masks:
         return {row: later.get(row, 0) for row in self.rows[pc]}
 
-    def _narrows(self, fields: list[int]) -> bool:
+    def _needs_few_bits(self, fields: list[int]) -> bool:
+        """Return whether an instruction may need only some bits of an operand."""
         name = NAMES[fields[0]]
         return OPERATIONS[name].kind == "alu" and (name.startswith("and.b") or self._sign(fields))
 

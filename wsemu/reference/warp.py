@@ -37,7 +37,7 @@ ALL_LANES = (1 << LANES) - 1
 
 
 @functools.lru_cache(maxsize=4096)
-def _truths(bits: int) -> tuple[bool, ...]:
+def _lane_bools(bits: int) -> tuple[bool, ...]:
     """Return a predicate, lane by lane."""
     return tuple(bool(bits >> lane & 1) for lane in range(LANES))
 
@@ -60,7 +60,7 @@ class WarpRun:
                 return
 
     def resume(self) -> None:
-        """Let waiting lanes continue that may, if no other lanes run."""
+        """Let the waiting lanes that may continue do so, if no other lanes run."""
         if not self.warp.ready:
             self._release()
 
@@ -123,7 +123,7 @@ class WarpRun:
     def values(self, row: int, type_: str) -> Sequence[int]:
         """Return all lanes of a register or predicate, as `read` does; writes during the iteration may be visible."""
         if type_ == "p":
-            return _truths(self.warp.predicates.get(row, 0))
+            return _lane_bools(self.warp.predicates.get(row, 0))
         return self.warp.registers.get(row) or _UNWRITTEN
 
     def write(self, row: int, type_: str, lane: int, value: int) -> None:
@@ -180,8 +180,8 @@ class WarpRun:
         self._close(region)
 
     def _close(self, region: Region | None) -> None:
-        """Make lanes ready after the join if none is missing, to run later than lanes that became ready since the
-        divergence.  A region whose lanes have all exited is closed as well."""
+        """If no lane is missing at the join, make its lanes ready.  They run later than lanes that became ready since
+        the divergence.  A region whose lanes have all exited is closed as well."""
         warp = self.warp
         while region is not None and region.waiting & warp.alive == region.lanes & warp.alive:
             if region.waiting & warp.alive:
@@ -258,12 +258,12 @@ class WarpRun:
         if not warp.parked or warp.waits >= 0:
             return
         warp.parked.sort(key=lambda group: group.lanes & -group.lanes)  # in an order that does not depend on arrival
-        standing = self._standing()
+        standing = self._standing_groups()
         if standing and self._release():
             return
         at_barriers = [group for group in warp.parked if self._kind(group) != "warp"]
         unaligned = any(self._kind(group) in ("arrive", "sync") for group in at_barriers)
-        if unaligned and not standing and self._go_past(warp.parked):
+        if unaligned and not standing and self._continue_past(warp.parked):
             return
         held = self._held_back(at_barriers, self._lagging_lanes(standing))
         free = [group for group in warp.parked if group not in held]
@@ -274,25 +274,27 @@ class WarpRun:
         elif len(held) == len(at_barriers):
             self._count_all()
         else:
-            self._hold(at_barriers)
+            self._report_mutual_wait(at_barriers)
 
     # -- waits at other operations ------------------------------------------------------------------------------------
-    def _standing(self) -> list[Group]:
+    def _standing_groups(self) -> list[Group]:
         """Return the groups that wait at operations which other warps release, as at an mbarrier."""
         return [group for group in self.warp.parked if self._kind(group) == "stands"]
 
     def able(self) -> bool:
         """Return whether some lanes of the warp can continue."""
         warp = self.warp
-        return bool(warp.ready) or (warp.waits < 0 and any(self._may_go(group) for group in self._standing()))
+        return bool(warp.ready) or (
+            warp.waits < 0 and any(self._may_continue(group) for group in self._standing_groups())
+        )
 
-    def _may_go(self, group: Group) -> bool:
+    def _may_continue(self, group: Group) -> bool:
         return STANDING[self.launch.operation_name(group.pc - 1)].may_go(self, group)
 
     def _release(self) -> bool:
         """Release all groups that may continue, the lowest lanes first."""
         warp = self.warp
-        going = [group for group in self._standing() if self._may_go(group)]
+        going = [group for group in self._standing_groups() if self._may_continue(group)]
         going.sort(key=lambda group: group.lanes & -group.lanes)
         for group in going:
             self.group = Group(group.pc - 1, group.lanes, group.region)
@@ -312,13 +314,13 @@ class WarpRun:
     def goes_past_standing(self) -> bool:
         """Let lanes at a join that wait for parked ones continue without them, because no warp can run; return whether
         there are any."""
-        standing = self._standing()
-        return bool(standing) and not self.warp.ready and self._go_past(standing)
+        standing = self._standing_groups()
+        return bool(standing) and not self.warp.ready and self._continue_past(standing)
 
     # -- lanes at barriers and warp-wide operations -------------------------------------------------------------------
     def _held_back(self, at_barriers: list[Group], behind: int = 0) -> list[Group]:
-        """Return the groups at barriers, and the groups at warp-wide operations that wait for them, directly or
-        indirectly, or for lanes that are `behind` them at a join."""
+        """Return the groups at barriers, and the groups at warp-wide operations that wait, directly or indirectly, for
+        groups at barriers or for the lanes of `behind`, which lag at a join."""
         held = list(at_barriers)
         while True:
             lanes = behind | sum(group.lanes for group in held)
@@ -334,9 +336,9 @@ class WarpRun:
             members |= self.read(row, "b32", lane)
         return members
 
-    def _hold(self, at_barriers: list[Group]) -> None:
-        """Handle lanes at barriers and other lanes of the warp that wait for each other; an aligned barrier is reported
-        at once."""
+    def _report_mutual_wait(self, at_barriers: list[Group]) -> None:
+        """Handle lanes at barriers and other lanes of the warp that wait for each other.  If a barrier is aligned,
+        report it and stop; otherwise nothing is done."""
         aligned = [group for group in at_barriers if "aligned" in self._kind(group)]
         for group in aligned:
             self._report_divergence(group.pc - 1, group.lanes)
@@ -344,8 +346,9 @@ class WarpRun:
             raise StopError("fault", aligned[-1].pc - 1, self.warp.number)
 
     def _kind(self, group: Group) -> str:
-        """Return what a parked group waits at: `warp`, or `arrive` or `sync`, after `aligned` if it is; `stands` at an
-        operation from which others release it."""
+        """Return the kind of operation at which a parked group waits: `warp` for a warp-wide one, and `arrive` or
+        `sync` for a barrier, with `aligned ` before it if the barrier is aligned.  `stands` is an operation from which
+        other warps release the group."""
         name, fields = self.launch.operation_name(group.pc - 1), self.launch.code[group.pc - 1]
         if name in STANDING:
             return "stands"
@@ -353,7 +356,7 @@ class WarpRun:
             return "warp"
         return ("aligned " if fields[7] else "") + ("arrive" if name == ARRIVE else "sync")
 
-    def _go_past(self, groups: list[Group]) -> bool:
+    def _continue_past(self, groups: list[Group]) -> bool:
         """Let lanes at a join that wait for parked ones continue without them, because PTX guarantees no reconvergence
         point."""
         warp = self.warp
@@ -397,8 +400,8 @@ class WarpRun:
         _EXECUTE[OPERATIONS[name].kind](self, name, self.launch.code[pc], lanes)
 
     def _count_all(self) -> None:
-        """Count the warp once, because all its live lanes are at barriers, if their operations are the same (B12, B14).
-        Lanes at a join that wait for lanes at an aligned barrier are reported."""
+        """Count the warp once: all its live lanes are at barriers.  Their operations must be the same (B12, B14),
+        otherwise they are reported.  So are lanes at a join that wait for lanes at an aligned barrier."""
         warp, groups = self.warp, list(self.warp.parked)
         first = groups[0]
         one = all(group.pc == first.pc and self._wait_alike(group, first) for group in groups)
@@ -443,7 +446,7 @@ def alu(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     meaning = semantics[name]
     sources = list(zip(fields[3:7], operation.operands, strict=False))
     rows = list(zip(*[run.values(row, type_) for row, type_ in sources], strict=True)) or [()] * LANES
-    distinct = {*rows} if lanes == ALL_LANES else {rows[lane] for lane in list_lanes(lanes)}  # often a few
+    distinct = {*rows} if lanes == ALL_LANES else {rows[lane] for lane in list_lanes(lanes)}  # often only a few
     results = {given: meaning(*given) for given in distinct}
     values = [results.get(row, 0) for row in rows]
     run.write_lanes(fields[2], operation.result, lanes, values)

@@ -56,7 +56,7 @@ _OFTEN = 3
 """launches of all CTAs that must fit into the search time; otherwise only some CTAs are run"""
 _LEAST = 2
 """minimum number of launches that must fit into the search time"""
-LONG = "a launch takes too long to be made again and again"
+LONG = "a launch takes too long to be repeated"
 """reason why no edit is tried"""
 _OF_ALL = 5
 """multiple of the search time for trying, on all CTAs, edits that fix some CTAs"""
@@ -97,7 +97,7 @@ _OF_CONVENTIONS = frozenset("race intra-warp-race phase-alias".split())
 _HIDDEN = frozenset("same-value-store lane-lag".split())
 _ALONE = frozenset(("fill", "load", "guard", "swap", "index"))
 """kinds of edits that are not combined with other kinds, since together they may only hide the errors"""
-_KEEPS = frozenset(("launch", "swap", "compare", "bound", "constant", "return", "delete", "move"))
+_MAY_DROP_STORES = frozenset(("launch", "swap", "compare", "bound", "constant", "return", "delete", "move"))
 """kinds of edits that may drop some stores of a launch"""
 _NARROWS = frozenset(("compare", "index", "bound", "swap"))
 """kinds of edits that may reduce the amount of computation"""
@@ -216,7 +216,7 @@ class Launched(Protocol):
     def earlier_verified(self) -> Sequence[Launched]:
         """Return earlier verified launches of kernels from the same files."""
 
-    def as_it_was(self, texts: dict[str, tuple[Any, str]], code: str = "") -> Attempted | None:
+    def repeat_alone(self, texts: dict[str, tuple[Any, str]], code: str = "") -> Attempted | None:
         """Repeat the launch outside of `again`, with edited files or PTX if given."""
 
     def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Any], Any]) -> Attempted | None:
@@ -299,7 +299,7 @@ class Search:
         first = bool(host.FIRST & {*_codes(self.report)})
         if first:
             self.try_launches()
-        self.level((), None, self.report, 1)
+        self.try_level((), None, self.report, 1)
         if not first and not self.cures:
             self.try_launches()
         depth = 1
@@ -307,7 +307,7 @@ class Search:
             depth += 1
             started, self.partly = sorted(self.partly, key=self._remaining_findings)[:_BRANCHES], []
             for base in started:
-                self.level(base.edits, base.source, base.attempted.report, depth)
+                self.try_level(base.edits, base.source, base.attempted.report, depth)
                 if self.cures:
                     break
 
@@ -339,7 +339,7 @@ class Search:
                 if not self.count_lost(made):
                     self.cures.append(made)
 
-    def relax(self) -> None:
+    def relax_waits(self) -> None:
         """Try to leave groups of copies in flight if a wait for all groups is a fix."""
         for tried in sorted(self.cures, key=lambda tried: sum(c.near for c in tried.edits)):
             only, file = tried.edits[0], tried.edits[0].edit.changes[0].file if not tried.file else ""
@@ -352,7 +352,7 @@ class Search:
                     return
             return
 
-    def nearby(self) -> None:
+    def try_nearby_sizes(self) -> None:
         """Try the best fixes on launches of neighboring sizes, since a fix may suit only this size."""
         if self.questions is None or self.launched.only:
             return
@@ -368,7 +368,7 @@ class Search:
         errors = tried.attempted.report.errors
         return len(errors), len(tried.attempted.report.findings), sum(c.near for c in tried.edits)
 
-    def level(self, before: tuple[Candidate, ...], source: str | None, report: Any, depth: int) -> None:
+    def try_level(self, before: tuple[Candidate, ...], source: str | None, report: Any, depth: int) -> None:
         """Try one more edit on top of the edits `before`, which resulted in `source`."""
         file = before[0].edit.changes[0].file if before else None
         candidates: list[tuple[float, str, Text, Candidate]] = []
@@ -397,9 +397,9 @@ class Search:
                 farther += _FARTHER * (places and last.less != "")
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
-    def ways(self, seconds: float) -> Iterator[Launched]:
-        """Yield the launches on which a search of `seconds` can try edits, the preferred one first.  If all CTAs take
-        too long, these run only the CTAs of the findings."""
+    def trial_launches(self, seconds: float) -> Iterator[Launched]:
+        """Yield the launches on which a search of `seconds` can try edits, the preferred one first.  If a launch of
+        all CTAs takes long, the first one runs only some CTAs, among them those of the findings."""
         whole, took = self.launched, self.report.seconds
         if _OFTEN * took > seconds:
             part = whole.part({site.cta for f in self.report.findings for site in f.sites if site.cta is not None})
@@ -415,7 +415,9 @@ class Search:
         if self.launched is whole or not best:
             return best
         if min(self.report.seconds, _SECONDS * whole.instructions) > _OF_ALL * seconds:
-            self.stopped = "an edit mends the CTAs that were tried, and all of them take too long (`--fix-budget`)"
+            self.stopped = (
+                "an edit fixes the CTAs that were tried, but a launch of all CTAs takes too long (`--fix-budget`)"
+            )
             return []
         found, until = [], clock() + _OF_ALL * seconds
         with whole.again():
@@ -429,7 +431,7 @@ class Search:
                 if clock() > until:
                     break
         if not found:
-            self.stopped = "an edit that mends some CTAs does not mend all of them"
+            self.stopped = "an edit that fixes some CTAs does not fix all of them"
         return sorted(found, key=lambda tried: agrees(tried.attempted.results, whole.expected) is False)
 
     def remember(self, seconds: float) -> None:
@@ -439,7 +441,7 @@ class Search:
         for launched in self.launched.earlier_verified():
             if each * launched.instructions > _LONG * seconds and launched.instructions > _MANY:
                 continue  # repeating this launch would take all the time
-            done = launched.as_it_was({})
+            done = launched.repeat_alone({})
             if done is not None and done.report.verdict == "verified":
                 self.passed.append((launched, done))
             if _OF_PASSED * (clock() - started) > seconds:
@@ -452,7 +454,7 @@ class Search:
         if cures or not self.breaking:
             return self.stopped
         edits = f"{self.breaking} would be" if self.breaking > 1 else "one would be"
-        return f"{edits}, and break{'s' * (self.breaking == 1)} a launch that is verified now"
+        return f"{edits}, but break{'s' * (self.breaking == 1)} a launch that is verified now"
 
     def check_earlier_launches(self, tried: Tried, texts: dict[str, tuple[Any, str]], code: str = "") -> Tried | None:
         """Return a fix with its effects on earlier verified launches; None if it breaks one of them or fails one of the
@@ -463,7 +465,7 @@ class Search:
             kinds, lambda: again.attempt_code(code) if code else again.attempt(texts, lambda _: None)
         ):
             return None
-        done = [launched.as_it_was(texts, code) for launched, _ in self.passed]
+        done = [launched.repeat_alone(texts, code) for launched, _ in self.passed]
         if any(now is None or now.report.verdict != "verified" for now in done):
             self.breaking += 1
             return None
@@ -483,14 +485,14 @@ class Search:
         """Return the number of elements that the original launch changes and the edited one does not.  The result is 0
         unless the edit is of a kind that may drop stores and the number is large."""
         kinds = {c.edit.kind for c in tried.edits}
-        lost = _count_lost(self.before, self.stored, tried.attempted.results) if kinds & _KEEPS else 0
+        lost = _count_lost(self.before, self.stored, tried.attempted.results) if kinds & _MAY_DROP_STORES else 0
         least = max((_PARTS.get(kind, 4) for kind in kinds), default=4)
         # a few lost elements are allowed, since they may have been wrong
         return lost if lost * least > count_changed(self.before, self.stored) else 0
 
     def less(self, tried: Tried) -> tuple[str, bool]:
-        """Return the accesses that an edit drops most often, as a text, and whether more than half of them are dropped;
-        empty if it drops no correct access.
+        """Return, as a text, the kind of access that an edit drops most often, and whether these are loads of which it
+        drops more than half.  The text is empty if it drops no correct access.
 
         Erroneous accesses are not counted, so that an edit may remove the superfluous iteration of a loop.  Accesses
         that an added condition prevents are not counted either, if the edit prevents no more stores than there were
@@ -536,8 +538,8 @@ class Search:
             self.partly.append(made)
 
     def keeps(self, attempted: Attempted) -> bool:
-        """Return whether an edited launch has the results of the correct original.  An edit for a verified launch must
-        not change any result.  No edit may prevent more than half of the changes, or all stores."""
+        """Return whether an edited launch keeps the correct results of the original.  An edit for a verified launch
+        must not change any result.  No edit may prevent more than half of the changes, or all stores."""
         if self.stores and not attempted.stores:
             return False
         if attempted.skips_data:
@@ -595,8 +597,8 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
 
     def try_edits() -> None:
         run.run()
-        run.relax()
-        run.nearby()
+        run.relax_waits()
+        run.try_nearby_sizes()
 
     def attempt(tried: Tried) -> Attempted | None:
         file = tried.edits[0].edit.changes[0].file
@@ -618,7 +620,7 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
 def try_with_budget(run: Search, seconds: float, try_edits: Callable[[], None]) -> str:
     """Try edits on the launch, or on some of its CTAs; return the reason if none can be tried, otherwise nothing."""
     stopped = LONG
-    for n, way in enumerate(run.ways(seconds)):
+    for n, way in enumerate(run.trial_launches(seconds)):
         if not n:
             run.remember(seconds)
         run.launched = way
@@ -636,7 +638,7 @@ def repeats(run: Search, seconds: float) -> str:
     started = clock()
     same = run.launched.rerun_unchanged()
     if same is None or _codes(same.report) != _codes(run.report):
-        return "the launch does something else when made again"
+        return "a repetition of the launch behaves differently"
     run.results, run.stored, run.before = digest(same.results), same.results, run.launched.arrays_before()
     run.accesses, run.wrong = same.accesses, sum(finding.count for finding in same.report.errors)
     codes = {*_codes(run.report)}
@@ -663,11 +665,10 @@ def _codes(report: Any) -> list[str]:
     return sorted(finding.code for finding in report.findings)
 
 
-# -- conditions for a fix
-# ----------------------------------------------------------------------------------------------------
+# -- conditions for a fix ----------------------------------------------------------------------------------------------
 def is_cure(now: Any, before: Any) -> bool:
     """Return whether a launch is verified and, if the launch before the edit was verified too, has fewer warnings."""
-    if now.verdict != "verified" or _rests_anew(now, before):
+    if now.verdict != "verified" or _needs_new_convention(now, before):
         return False
     if before.verdict != "verified":
         return True
@@ -679,10 +680,10 @@ def _total_stores(accesses: Accesses) -> int:
     return sum(count for (_, what), count in accesses.items() if what == "stores")
 
 
-def _rests_anew(now: Any, before: Any) -> bool:
-    """Return whether a launch is verified only on a convention that the launch before the edit did not need.  An edit
-    that makes CTAs store to one location, or that deletes a wait for a store, is a mistake.  If the error was about the
-    order of accesses, its fix may leave a finding that needs such a convention."""
+def _needs_new_convention(now: Any, before: Any) -> bool:
+    """Return whether a launch is verified only under a convention that the launch before the edit did not need.  An
+    edit that makes CTAs store to one location, or that deletes a wait for a store, is a mistake.  If the error was
+    about the order of accesses, its fix may leave a finding that needs such a convention."""
     codes = {*_codes(before)}
     new = {f.code for f in now.findings if CODES[f.code].rests_on} - codes
     return bool(new - _HIDDEN if codes & _OF_CONVENTIONS else new)
@@ -752,7 +753,7 @@ def rank_cures(run: Search, expected: dict[str, Any]) -> list[Tried]:
         rarity = -kinds.count(digest(tried.attempted.results))
         return (
             right is False,
-            2 * (is_launch_edit(tried) and tried.attempted.stores < any_most)  # correct threads store less as well
+            2 * (is_launch_edit(tried) and tried.attempted.stores < any_most)  # correct threads are lost as well
             or _leaves_out(tried)
             or tried.lost > 0
             or tried.drops
@@ -861,8 +862,8 @@ def describe_cures(run: Search, best: list[Tried], expected: dict[str, Any]) -> 
 
 
 def _does_less(tried: Tried, first: Tried, run: Search) -> bool:
-    """Return whether a fix whose results differ from those of the first one drops stores by a condition, or changes the
-    accessed elements although only an order of accesses is wrong."""
+    """Return whether a fix, whose results differ from those of the first one, only does less.  It drops stores by a
+    condition, or it changes which elements are accessed although only the order of accesses is wrong."""
     if _leaves_out(tried) and tried.attempted.stores < first.attempted.stores:
         return True
     kinds = [{c.edit.kind for c in one.edits} for one in (first, tried)]

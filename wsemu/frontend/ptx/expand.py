@@ -1,4 +1,5 @@
-"""The steps of compound operations: products and sums of f16, bf16 and pairs of them, and of f32 that is flushed.
+"""The steps of compound operations: products and sums of f16, bf16 and pairs of them, and of f32 whose
+subnormals are flushed to 0.
 
 Numbers of 16 bits are computed in a wider type, then rounded.
 """
@@ -36,30 +37,31 @@ def _expand(e: Steps, instruction: Instruction) -> None:
     what, *ftz, t = instruction.operation.split(".")
     e.span, e.stack = instruction.span, instruction.stack
     if t == "f32":
-        _flushing(e, what, instruction.operands)
+        _flushing_f32(e, what, instruction.operands)
     elif t == "f32x2":
-        both_words(lambda e, *x: _single(e, what, bool(ftz), *x))(e, *instruction.operands)
+        both_words(lambda e, *x: _emit_f32(e, what, bool(ftz), *x))(e, *instruction.operands)
     elif t in PAIRS:
-        pairwise(lambda e, *x: short(e, what, PAIRS[t], bool(ftz), *x))(e, *instruction.operands)
+        pairwise(lambda e, *x: _emit_short_float(e, what, PAIRS[t], bool(ftz), *x))(e, *instruction.operands)
     else:
-        short(e, what, t, bool(ftz), *instruction.operands)
+        _emit_short_float(e, what, t, bool(ftz), *instruction.operands)
     last = e.code[-1]
     last.results = instruction.results
     last.guard, last.negated = instruction.guard, instruction.negated
 
 
-def _flushing(e: Steps, what: str, x: tuple[Register, ...]) -> None:
-    _single(e, what, True, *x)
+def _flushing_f32(e: Steps, what: str, x: tuple[Register, ...]) -> None:
+    """Emit an operation on f32 that flushes subnormals to 0."""
+    _emit_f32(e, what, True, *x)
 
 
-def _single(e: Steps, what: str, ftz: bool, *x: Register) -> Register:
+def _emit_f32(e: Steps, what: str, ftz: bool, *x: Register) -> Register:
     """Emit an operation on f32."""
     if not ftz:
         return e.emit(f"{what}.f32", *x)
     return e.emit("ftz.f32", e.emit(f"{what}.f32", *[e.emit("ftz.f32", v) for v in x]))
 
 
-def short(e: Steps, what: str, t: str, ftz: bool, *x: Register) -> Register:
+def _emit_short_float(e: Steps, what: str, t: str, ftz: bool, *x: Register) -> Register:
     """Emit an operation on f16 or bf16."""
     if ftz:
         x = tuple([flush_subnormal(e, t, v) for v in x])

@@ -44,11 +44,11 @@ def _lower_lanes(e: Emitter) -> Register:
     return e.emit("sub.b32", _own_bit(e), e.constant("b32", 1))
 
 
-def _from_here(e: Emitter) -> Register:
+def _own_and_higher_lanes(e: Emitter) -> Register:
     return e.emit("shl.b32", e.constant("b32", -1), e.special("laneid"))
 
 
-def _up_to_here(e: Emitter) -> Register:
+def _own_and_lower_lanes(e: Emitter) -> Register:
     return e.emit("or.b32", _lower_lanes(e), _own_bit(e))
 
 
@@ -83,7 +83,7 @@ def _clock_low(e: Emitter) -> Register:
     return e.emit("cvt.b32.s64", _clock(e))
 
 
-def _high(e: Emitter) -> Register:
+def _clock_high(e: Emitter) -> Register:
     return e.emit("cvt.b32.s64", e.emit("shr.u64", _clock(e), e.constant("b64", 32)))
 
 
@@ -104,7 +104,7 @@ def _not_modelled(name: str, type_: str) -> Special:
 
 def _workspace(half: int) -> Special:
     """Return a special register: half of the address of the grid's workspace, in which the CUDA runtime keeps the
-    barrier of a cooperative launch.  The address has no memory: see `grid.py`."""
+    barrier of a cooperative launch.  The address names no memory: see `grid.py`."""
 
     def special(e: Emitter) -> Register:
         register = e.emit("mov.b32", e.constant("b32", WORKSPACE >> 32 * half & 0xFFFFFFFF))
@@ -131,7 +131,7 @@ def _reserved_shared_offset(number: str) -> Special:
     return special
 
 
-def _explicit(e: Emitter) -> Register:
+def _is_explicit_cluster(e: Emitter) -> Register:
     """Return whether the kernel or the launch requests clusters."""
     if e.clusters not in ("none", "of some"):
         return e.constant("p", True)
@@ -143,17 +143,17 @@ SPECIALS: dict[str, Special] = {
     "WARP_SZ": _constant("b32", 32),
     "%lanemask_eq": _own_bit,
     "%lanemask_lt": _lower_lanes,
-    "%lanemask_le": _up_to_here,
-    "%lanemask_ge": _from_here,
-    "%lanemask_gt": lambda e: e.emit("not.b32", _up_to_here(e)),
+    "%lanemask_le": _own_and_lower_lanes,
+    "%lanemask_ge": _own_and_higher_lanes,
+    "%lanemask_gt": lambda e: e.emit("not.b32", _own_and_lower_lanes(e)),
     "%warpid": _warp,
     "%nwarpid": _varying(_WARPS_OF_MULTIPROCESSOR),
     "%dynamic_smem_size": _dynamic_bytes,
     **dict.fromkeys(("%clock64", "%globaltimer"), _clock),
     **dict.fromkeys(("%clock", "%globaltimer_lo"), _clock_low),
-    **dict.fromkeys(("%clock_hi", "%globaltimer_hi"), _high),
+    **dict.fromkeys(("%clock_hi", "%globaltimer_hi"), _clock_high),
     "%smid": _varying(0),
-    "%is_explicit_cluster": _explicit,
+    "%is_explicit_cluster": _is_explicit_cluster,
     "%cluster_ctarank": _read_special("cluster_ctarank"),
     "%cluster_nctarank": _read_special("cluster_nctarank"),
     "%reserved_smem_offset_0": _reserved_shared_offset("0"),

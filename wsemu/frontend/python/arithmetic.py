@@ -105,14 +105,14 @@ def _scalar_binary(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
         return compute(b, f"{_NAMES[op]}.pred", boolean, x, y)
     if type_.kind == "f":
         return compute(b, f"{_NAMES[op]}.{type_.register}", type_, x, y)
-    neutral = _neutral(op, x, y)
-    if neutral is not None:
-        return neutral
+    same = _drop_neutral_operand(op, x, y)
+    if same is not None:
+        return same
     suffix = type_.suffix if op == ">>" else f"b{type_.bits}"
     return compute(b, f"{_NAMES[op]}.{suffix}", type_, x, y)
 
 
-def _neutral(op: str, x: Scalar, y: Scalar) -> Scalar | None:
+def _drop_neutral_operand(op: str, x: Scalar, y: Scalar) -> Scalar | None:
     """Return x for x + 0, x * 1 and similar, which need no instruction; None otherwise."""
     if y.literal == 0 and op in ("+", "-", "|", "^", "<<", ">>"):
         return Scalar(x.type, x.register, x.literal)
@@ -167,7 +167,7 @@ class _Float:
     def floor(self, x: Scalar) -> Scalar:
         return compute(self.b, f"cvt.rmi.{self.type.register}.{self.type.register}", self.type, x)
 
-    def rest(self, x: Scalar, y: Scalar) -> Scalar:
+    def remainder(self, x: Scalar, y: Scalar) -> Scalar:
         """Return |x| - floor(|x| / |y|) * |y| with the sign of x, as the compiler lowers LLVM's `frem`."""
         size, divisor = self("abs", x), self("abs", y)
         rest = self("sub", size, self("mul", self.floor(self("div", size, divisor)), divisor))
@@ -177,7 +177,7 @@ class _Float:
 def _float_remainder(b: Builder, x: Scalar, y: Scalar) -> Scalar:
     """Return the remainder with the sign of the divisor."""
     f, zero = _Float(b, x.type), constant(x.type, 0.0)
-    rest = f.rest(x, y)
+    rest = f.remainder(x, y)
     negative = f.is_("lt", y, zero)
     adjust = differ(b, negative, f.is_("lt", rest, zero))
     result = choose(b, adjust, f("add", rest, y), rest)
@@ -188,7 +188,7 @@ def _float_remainder(b: Builder, x: Scalar, y: Scalar) -> Scalar:
 def _float_quotient(b: Builder, x: Scalar, y: Scalar) -> Scalar:
     """Return CPython's float floor division, as Numba compiles it; `x / y` for a zero divisor."""
     f, zero = _Float(b, x.type), constant(x.type, 0.0)
-    rest = f.rest(x, y)
+    rest = f.remainder(x, y)
     ratio = f("div", f("sub", x, rest), y)
     adjust = differ(b, f.is_("lt", y, zero), f.is_("lt", rest, zero))
     below = f("add", ratio, constant(x.type, -1.0))
@@ -262,11 +262,11 @@ def compare(b: Builder, op: str, x: Value, y: Value) -> Scalar:
         return complex_arithmetic.equal(b, op, cast(b, left, common), cast(b, right, common))
     assert isinstance(left, Scalar)
     assert isinstance(right, Scalar)
-    common = _narrower(left, right, common)
+    common = _comparison_type(left, right, common)
     return _compare_scalars(b, _RELATIONS[op], scalar_cast(b, left, common), scalar_cast(b, right, common))
 
 
-def _narrower(x: Scalar, y: Scalar, common: NumberType) -> NumberType:
+def _comparison_type(x: Scalar, y: Scalar, common: NumberType) -> NumberType:
     """Return int32 instead of the 64-bit type if an int32 is compared with a literal that fits int32."""
     if common.kind in "iu":
         for known, other in ((x, y), (y, x)):

@@ -27,7 +27,7 @@ class _Waiting:
         return importlib.util.find_spec(name)
 
 
-def _others():
+def _run_hidden_sitecustomize():
     """Run the `sitecustomize` that Python would have found without this one."""
     places = [place for place in sys.path if os.path.abspath(place) != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", places)
@@ -37,4 +37,4 @@ def _others():
 
 if os.environ.get("WSEMU_NUMBA") == "1":
     sys.meta_path.insert(0, _Waiting())
-_others()
+_run_hidden_sitecustomize()

@@ -7,8 +7,8 @@ least 1 / (n k^(d - 1)) for n lanes and k accesses.  The bound is from Burckhard
 Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010.
 
 The other interleavings are drawn step by step; each runnable lane has the same probability.  The product of the numbers
-of runnable lanes is an estimate of the number of interleavings, whose mean is exact (Knuth, "Estimating the Efficiency
-of Backtrack Programs", 1975).
+of runnable lanes estimates the number of interleavings; the mean of this estimate is exact (Knuth, "Estimating the
+Efficiency of Backtrack Programs", 1975).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 DEPTH = 3
 MOST_ORDERS, MOST_STEPS, LEAST_STEPS = 40, 1_500, 400
-"""maximum sampled interleavings, maximum strong accesses of a search with its samples, and minimum of the samples, for
-one unit of effort"""
+"""for one unit of effort: maximum number of sampled interleavings, maximum number of strong accesses of the search and
+its samples together, and number of strong accesses that the samples may perform in any case"""
 Lane = tuple[int, int, int]
 """CTA, warp, lane"""
 _AGAIN = 2
-"""maximum visits of a state in an interleaving, in the test whether all that run there wait"""
+"""visits of a state in one interleaving after which a test decides whether all lanes that run there wait"""
 
 
 class Sampled(NamedTuple):
@@ -68,14 +68,14 @@ class Samples:
         orders, drawn, total = 0, 0, 0.0
         self.root = self.search.root()
         for n in range(math.ceil(MOST_ORDERS * self.search.effort)):
-            found = self._order(by_priority=bool(n % 2))
+            found = self._run_interleaving(by_priority=bool(n % 2))
             if found is None:
                 break
             orders, drawn = orders + 1, drawn + n % 2
             total += found if not n % 2 else 0.0
         return Sampled(orders, drawn, total / max(orders - drawn, 1), len(self.lanes), self.longest)
 
-    def _order(self, *, by_priority: bool) -> float | None:
+    def _run_interleaving(self, *, by_priority: bool) -> float | None:
         """Run one interleaving.  Return the product of the numbers of runnable lanes in each step; None if the
         interleaving failed."""
         search = self.search
@@ -88,7 +88,7 @@ class Samples:
         while search.result.is_decided:
             state = (*node.digests, node.digest)
             been[state] += 1
-            if been[state] == _AGAIN and search.all_wait(node):  # lanes that wait at one instruction go round
+            if been[state] == _AGAIN and search.all_wait(node):  # a waiting loop returns to its state
                 search.stand_still(node)
                 return None
             asks = sorted(ask for own in node.asks for ask in own)

@@ -68,7 +68,8 @@ def single_to_half(b: Builder, x: Value) -> Value:
 
 
 def double_to_odd_float(b: Builder, x: Value) -> Value:
-    """Round a double to a float to odd, so that a second rounding to half gives the result of a single rounding."""
+    """Convert a double to a float with rounding to odd: then a second rounding, to half, gives the result of a single
+    rounding."""
     y = b.fptrunc(x, like(x.type, F32))
     error = b.fsub(x, b.fpext(y, x.type))
     v = b.bitcast(y, like(x.type, I32))

@@ -107,7 +107,7 @@ def _extreme(call: Any, name: str, relation: str) -> Value:
         items = list(items[0].items)
     elif len(items) < 2:
         kind = call.unsupported_error if items and isinstance(items[0], ArrayValue) else call.error
-        raise kind(f"`{name}` needs two or more numbers, or a tuple of them", "an array is searched with a loop")
+        raise kind(f"`{name}` needs two or more numbers, or a tuple of them", "search an array with a loop")
     numbers = [scalar(call, x, f"`{name}`") for x in items]
     if not numbers:
         raise call.error(f"`{name}` of an empty tuple", "give it an item")

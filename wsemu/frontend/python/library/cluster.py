@@ -75,11 +75,11 @@ def lower_mapa(call: Any, ary: Value, rank: Value) -> Value:
     return replace(target, address=b.emit("add.b64", target.address, by), bounds=(first, *rest))
 
 
-def _narrow(call: Any, function: KernelFunction, scope: Value | None) -> int:
-    """Return the bit of a scope."""
+def _scope_bit(call: Any, function: KernelFunction, scope: Value | None) -> int:
+    """Return the flag of a scope in an operation's auxiliary field."""
     name = "cluster" if scope is None else getattr(scope, "object", None)
     if name not in ("cta", "cluster"):
-        raise call.error(f"the scope of `{function.name}` is no known one", 'give "cta" or "cluster"')
+        raise call.error(f"the scope of `{function.name}` is unknown", 'give "cta" or "cluster"')
     return NARROW if name == "cta" else 0
 
 
@@ -94,7 +94,7 @@ def _enter_arrival(name: str, auxiliary: int) -> None:
             operands = call.b.constant("b32", 1), integer_register(call, function, "bytes", given)
         else:
             operands = integer_register(call, function, "count", ONE if given is None else given), zero
-        bits = auxiliary | REMOTE | _narrow(call, function, scope)
+        bits = auxiliary | REMOTE | _scope_bit(call, function, scope)
         place.effect(call, "mbarrier.arrive", *operands, results=("b64",), auxiliary=bits)
         return NOTHING
 
@@ -130,9 +130,9 @@ def load_for_all(
 ) -> Value:
     function = _NAMES["cp_async_bulk_global_to_shared_multicast"]
     to, source = byte_place(call, function, dst, i, "shared", True), byte_place(call, function, src, j, "global", False)
-    told = mbarrier_place(call, function, bar, k).address(call)
+    barrier = mbarrier_place(call, function, bar, k).address(call)
     length, mask = integer_register(call, function, "bytes", size), _mask(call, function, ctas)
-    operands = to.address(call), source.address(call), length, told, mask
+    operands = to.address(call), source.address(call), length, barrier, mask
     call.b.effect("bulk.multicast", operands, array=to.array.name, element=str(to.array.dtype))
     return NOTHING
 
@@ -141,8 +141,8 @@ def load_for_all(
 def send(call: Any, dst: Value, i: Value, src: Value, j: Value, size: Value, bar: Value, k: Value) -> Value:
     function = _NAMES["cp_async_bulk_shared_to_cluster"]
     to, source = byte_place(call, function, dst, i, "shared", True), byte_place(call, function, src, j, "shared", False)
-    told = mbarrier_place(call, function, bar, k).address(call)
-    operands = to.address(call), source.address(call), integer_register(call, function, "bytes", size), told
+    barrier = mbarrier_place(call, function, bar, k).address(call)
+    operands = to.address(call), source.address(call), integer_register(call, function, "bytes", size), barrier
     call.b.effect("bulk.send", operands, array=to.array.name, element=str(to.array.dtype))
     return NOTHING
 
@@ -154,9 +154,9 @@ def load_tile_for_all(
     function = _NAMES["cp_async_bulk_tensor_global_to_shared_multicast"]
     to = byte_place(call, function, dst, i, "shared", True)
     place, at = lower_tile_operands(call, function, tmap, coordinates)
-    told, mask = mbarrier_place(call, function, bar, k).address(call), _mask(call, function, ctas)
+    barrier, mask = mbarrier_place(call, function, bar, k).address(call), _mask(call, function, ctas)
     call.b.effect(
-        "tensor.multicast", (to.address(call), place, told, *at, mask), auxiliary=len(at), array=to.array.name,
+        "tensor.multicast", (to.address(call), place, barrier, *at, mask), auxiliary=len(at), array=to.array.name,
         element=str(to.array.dtype),
     )  # fmt: skip
     return NOTHING
@@ -189,9 +189,9 @@ def _enter_send(name: str, what: str) -> None:
                 raise call.error(f"`{function.name}` on an array of {to.array.dtype}", f"it works on {known}")
             auxiliary, kind = BULK_REDUCTIONS.index((what, type_)), "reduce"
         given, bits = _value(call, function, to.array, value)
-        told = mbarrier_place(call, function, bar, k).address(call)
+        barrier = mbarrier_place(call, function, bar, k).address(call)
         call.b.effect(
-            f"async.{kind}.{bits}", (to.address(call), told, given), auxiliary=auxiliary, array=to.array.name,
+            f"async.{kind}.{bits}", (to.address(call), barrier, given), auxiliary=auxiliary, array=to.array.name,
             element=str(to.array.dtype),
         )  # fmt: skip
         return NOTHING
