@@ -116,6 +116,14 @@ int main(int count, char **words) {
         cuModuleGetFunction(&function, module, what);
         fprintf(stderr, "spinning\n");
         printf("%d\n", launch(function, 32, NULL));
+    } else if (!strcmp(what, "meet")) { /* CTA 0 waits for CTA 1, which a run in order starts later */
+        void *arguments[] = {&x}, *function = NULL;
+        int words[3] = {0};
+        cuMemsetD32_v2(x, 0, 32);
+        cuModuleGetFunction(&function, module, what);
+        printf("%d ", cuLaunchKernel(function, 2, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+        printf("%d ", cuMemcpyDtoH_v2(words, x, 12));
+        printf("%d %d %d\n", words[0], words[1], words[2]);
     } else if (!strcmp(what, "link")) { /* one file declares what the other one defines */
         static char calls[] = ".version 8.0\n.target sm_90\n.address_size 64\n.extern .func (.param .b32 r) twice(.param .b32 v);\n"
             ".visible .entry main_twice(.param .u64 x) {\n.reg .u64 %a; .reg .b32 %r<3>;\nld.param.u64 %a, [x];\nmov.u32 %r1, 21;\n"

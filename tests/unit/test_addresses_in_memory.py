@@ -236,3 +236,26 @@ def test_rounding_an_address_in_dynamic_shared_memory_counts_from_the_first_vari
 def test_a_copy_whose_place_in_dynamic_shared_memory_is_computed_may_read_an_address() -> None:
     report = _in_dynamic(f"{TILES} {READ}")
     assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report
+
+
+AT_NUMBERS = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 o)
+{
+.reg .b32 %r<3>; .reg .b64 %rd<2>;
+.shared .align 16 .b8 s[64];
+ld.param.u64 %rd1, [o]; mov.u32 %r1, 0;
+st.shared.u64 [s+16], %rd1;
+ld.shared.u32 %r2, [ADDRESS]; st.global.u32 [%rd1], %r2;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("address", ["%r1+16", "16"])
+def test_half_of_a_stored_address_may_be_read_at_a_number(address: str) -> None:
+    kernel = wsemu.load_ptx(AT_NUMBERS.replace("ADDRESS", address)).only()
+    report = wsemu.check(kernel, 1, 1, (np.zeros(8, np.uint32),))
+    assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report

@@ -94,6 +94,14 @@ def test_after_a_launch_that_was_cut_off_every_later_call_fails(client):
 
 
 @needs_driver
+def test_a_verified_launch_has_results_although_its_initial_run_was_cut_off(client):
+    done = run(client, str(PTX), "meet")
+    assert "0 0 2 2 2\n" in done.stdout
+    assert "1 kernel, 1 launch: 1 verified" in done.stdout
+    assert done.returncode == 0
+
+
+@needs_driver
 def test_wrong_calls_get_errors_of_cuda_and_the_program_continues(client):
     done = run(client, str(PTX), "errors")
     assert "1 1 1 1 1 1 400 400 0 1\n0 528\n" in done.stdout

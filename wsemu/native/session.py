@@ -376,12 +376,16 @@ class _Ran(NamedTuple):
 
     @property
     def status(self) -> int:
-        """Return the error of CUDA that the launch causes, or 0."""
-        return -max([STICKY["step budget"] * any(self.cut_off), *map(_sticky, self.reports)])
+        """Return the error of CUDA that the launch causes, or 0.
+
+        A verified launch whose initial run was cut off has the results of an explored interleaving.
+        """
+        lacks_results = any(self.cut_off) and any(report.verdict != "verified" for report in self.reports)
+        return -max([STICKY["step budget"] * lacks_results, *map(_sticky, self.reports)])
 
     def outcome(self) -> Outcome | None:
         """Return the outcome of an equal launch on equal memory; None if it may differ, or if threads print."""
-        is_repeatable = len(self.reports) == len(self.finished) == 1 and not self.status
+        is_repeatable = len(self.reports) == len(self.finished) == 1 and not self.status and not any(self.cut_off)
         if not is_repeatable or self.printed or self.asserted or self.missing:
             return None
         bound, places, tracer = self.finished[0]

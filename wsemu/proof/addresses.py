@@ -977,8 +977,8 @@ class _Analysis:
             number |= contents.number
             anywhere = ELSEWHERE in places and place != ELSEWHERE
             found = functools.reduce(_join_values, contents.loadable_values(at, step, size, anywhere=anywhere), found)
-            if place in places and place != ELSEWHERE:
-                part = contents.part(at, step, size)
+            if place != ELSEWHERE and (place in places or (anywhere and self._places.spaces[place] in _RECORDED)):
+                part = contents.part(at, 1 if anywhere else step, size)
                 if part.plus:
                     found = _join_values(found, part._replace(loaded=1 << place))
         return found._replace(number=found.number | number, low=0) if number else found
