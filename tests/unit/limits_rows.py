@@ -84,7 +84,7 @@ a plain load that races with a store
     test_limits.py::test_a_plain_load_whose_value_is_unused_races
 a strong access of a vector
     fail/strong-vector
-a fence before a strong write
+a thread that reads a value, executes a fence only
     properties/test_strong_programs.py
 volatile accesses
     test_ptx_volatile.py::test_a_loop_may_poll_a_volatile_flag_in_shared_memory

@@ -80,11 +80,12 @@ class _Link(NamedTuple):
 
 
 def _grid_component(threads: frozenset[int]) -> int:
+    """Return the component of threads if fences reach the whole grid."""
     return EVERYWHERE
 
 
 class _Way(NamedTuple):
-    """The part of a cycle that is still open."""
+    """The path of a cycle that is not closed yet."""
 
     pair: Pair
     """last pair of the path"""
@@ -122,8 +123,8 @@ class Waits:
 
     A wait counts as one access, which reads the value that ends it. The writes to a location with one writer have one
     order. Suppose that a wait continued with every value before one of these writes. Then neither the wait nor later
-    reads of its thread miss that write. The wait must have continued in each state of its CTA in which it can end,
-    because the awaited value may depend on the state.
+    reads of its thread miss that write. This holds only if the wait continued in each state of its CTA in which it
+    can end, because the awaited value may depend on the state.
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ _LEAVES = re.compile(r"(?:bra|ret|exit)\b")
 _MAX_LINES = 20
 """maximum number of lines of PTX of an update: a load, a sum and a store"""
 _LATE = 2.8
-"""distance of barriers that are not aligned, if no branch separates the accesses"""
+"""score of an edit with barriers that are not aligned, if no branch separates the accesses; it is tried late"""
 _ANY_BARRIER = "barrier.sync 0;"
 _PLAIN = re.compile(r"(ld|st)\.global\.([bsuf](?:32|64)\b)")
 _UPDATE = re.compile(
@@ -87,8 +87,8 @@ def _mask_edits(kernel: Kernel) -> Iterator[Scored]:
 
 # -- fences ------------------------------------------------------------------------------------------------------------
 def _fence_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Yield edits that put a fence before an atomic that publishes stores, after an atomic that is read before loads,
-    or both."""
+    """Yield edits that put a fence before an atomic that publishes stores, after an atomic whose result
+    is read before other loads, or both."""
     if "race" not in kernel.codes:
         return
     atomics = _statements([p for p in kernel.text.places if _ATOMIC.match(p.text)])
@@ -109,7 +109,7 @@ def _fence_edits(kernel: Kernel) -> Iterator[Scored]:
                 patch.before(_follows(kernel, place), fence)
         has_before = any(places[0].at - _NEAR < at < places[0].at for at in fenced)
         has_after = any(places[-1].at < at < places[-1].at + _NEAR for at in fenced)
-        late = 0.3 * (has_before or has_after)  # after the barriers between the stores and the fence
+        late = 0.3 * (has_before or has_after)  # ranks behind barriers between the stores and the fence
         yield score_edit(0.05 + 0.3 * has_before, "insert", f"insert `__threadfence()` before {where}", before, 1)
         yield score_edit(0.1 + 0.3 * has_after, "insert", f"insert `__threadfence()` after {where}", after, 1)
         says = f"insert `__threadfence()` before and after {where}"
@@ -141,8 +141,8 @@ def _statements(places: list[Place]) -> list[list[Place]]:
 
 
 def _follows(kernel: Kernel, place: Place) -> int:
-    """Return the line before which to insert code that follows an instruction, and that follows a loop that polls with
-    it."""
+    """Return the line before which code after an instruction is inserted; if a loop polls with the instruction, the
+    code comes after the loop."""
     around = [loop.last for loop in kernel.loops if loop.first <= place.at <= loop.last and kernel.polls(loop)]
     after = max([place.at, *around])
     return next((p.at for p in kernel.text.places if p.at > after), kernel.text.places[-1].at)
@@ -203,7 +203,7 @@ def _sum_parts(text: str, result: str) -> list[str]:
 
 
 def _guard_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Let one thread execute the statements that all threads store to one location with."""
+    """Yield edits that let only one thread execute the statements with which all threads store to one location."""
     if not {"intra-warp-race", "same-value-store"} & {*kernel.codes}:
         return
     lines = {
@@ -316,7 +316,7 @@ def _are_fenced(kernel: Kernel) -> bool:
 
 
 def _paths_differ(kernel: Kernel, places: list[Place]) -> bool:
-    """Return whether instructions are on different paths of a branch: an unconditional one separates two of them."""
+    """Return whether instructions are on different paths: an unconditional branch is between two of them."""
     ordered = sorted(places, key=lambda place: place.at)
     leaves = [p.at for p in kernel.text.places if not p.predicate and _LEAVES.match(p.text)]
     return any(one.at < at < other.at for one, other in itertools.pairwise(ordered) for at in leaves)
@@ -358,7 +358,7 @@ def _cluster_edits(kernel: Kernel) -> Iterator[Scored]:
             yield score_edit(
                 0.0, "insert", f"insert `cluster.barrier_wait()` after {kernel.source.where(place)}", patch, 1
             )
-    if {*kernel.codes} <= _DEADLOCKED:  # a barrier more ends none
+    if {*kernel.codes} <= _DEADLOCKED:  # another barrier cannot end a deadlock
         return
     far = 0.0 if _OF_CLUSTERS & {*kernel.codes} else 0.6
     hot = [p for p in kernel.text.places if (p.file, p.line) in kernel.hot]

@@ -167,13 +167,12 @@ def _change_region(change: Change) -> Json:
 
 
 def _text(text: str) -> str:
-    """Return the text of a message, in which `[name](place)` would be a link, so that no text becomes one by
-    accident."""
+    """Return text for a message, in which SARIF would take `[name](place)` for a link: a space divides it."""
     return strip_controls(text).replace("](", "] (")
 
 
 def _message(finding: Finding, cures: Sequence[Cure]) -> str:
-    """Return the message, the notes, and the edits that remove the finding or else its hint."""
+    """Return the message, the notes, and the edits that remove the finding; without edits, its hint."""
     lines = [finding.message, *(f"note: {note}" for note in finding.notes)]
     lines += [f"hint: {finding.help}"] if finding.help and not cures else []
     lines += [": ".join(label_cure(cure)) for cure in cures]
@@ -254,7 +253,7 @@ def _acts(finding: Finding) -> list[tuple[Index | None, int, Json]]:
     return [(site.cta, site.warp, _location(site)) for site in finding.sites if site.warp is not None]
 
 
-# -- what is said of no finding ----------------------------------------------------------------------------------------
+# -- messages that belong to no finding --------------------------------------------------------------------------------
 
 
 def _notification(message: Message) -> Json:

@@ -42,10 +42,10 @@ def find_steering(bound: Bound, places: Places) -> frozenset[int]:
 
 
 def find_ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset[int]:
-    """Return the atomics whose order is tried, without two kinds.  Atomics that commute and whose results are unused
-    have no order: another schedule has it reversed.  Strong loads of arrays that nothing writes have none either,
-    unless a run ended in loops that wait with them.  Such a lane waits forever, if no host and no other launch may
-    write there.
+    """Return the atomics whose order is tried, without two kinds.  The order of atomics that commute and whose
+    results are unused does not matter.  Neither does that of strong loads of arrays that nothing writes, unless a run
+    ended in loops that wait with them.  A lane in such a loop waits forever if no host and no other launch may write
+    there.
     """
     program = bound.program
     alone = places.outcome.waits and bound.memory is None

@@ -108,7 +108,7 @@ class Conflict(NamedTuple):
     lanes: int
 
     def order(self, groups: Grouping) -> tuple[int, ...]:
-        """Return the sort key by which the least conflict of one cause is reported."""
+        """Return a sort key: of the conflicts with one cause, the one with the lowest key is reported."""
         lowest = (self.lanes & -self.lanes).bit_length() - 1
         earlier = self.earlier
         when = lowest if earlier.agent >= 0 else earlier.interval

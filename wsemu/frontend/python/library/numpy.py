@@ -166,7 +166,8 @@ def conjugate(call: Any) -> Value:
 
 
 def _enter_extreme(ufunc: np.ufunc, relation: str, keeps_nan: bool) -> None:
-    """Enter an extreme: `maximum` returns the first nan, `fmax` the other number; of equal numbers the first."""
+    """Enter an extreme.  `maximum` returns a nan (the first one), `fmax` the other operand; both return the first of
+    two equal numbers."""
     name = f"np.{ufunc.__name__}"
 
     @handles(ufunc)
