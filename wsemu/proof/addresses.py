@@ -75,6 +75,8 @@ _SMALL = frozenset(("shared", "dynamic", "local", "parameter", "constant"))
 """address spaces in which an address has 32 significant bits"""
 _RECORDED = frozenset(("shared", "dynamic", "local"))
 """address spaces in which a traced run gives the addresses of an access"""
+_AT_NUMBERS = frozenset(("shared", "dynamic"))
+"""address spaces in which programs use numbers as addresses"""
 _ON_COLUMNS = find_opcodes(lambda row: row.moves.unit == "columns")
 """opcodes of all operations that access tensor memory"""
 _OUTLIVE = ("global", "variable", "constant", "heap")
@@ -977,7 +979,7 @@ class _Analysis:
             number |= contents.number
             anywhere = ELSEWHERE in places and place != ELSEWHERE
             found = functools.reduce(_join_values, contents.loadable_values(at, step, size, anywhere=anywhere), found)
-            if place != ELSEWHERE and (place in places or (anywhere and self._places.spaces[place] in _RECORDED)):
+            if place != ELSEWHERE and (place in places or (anywhere and self._places.spaces[place] in _AT_NUMBERS)):
                 part = contents.part(at, 1 if anywhere else step, size)
                 if part.plus:
                     found = _join_values(found, part._replace(loaded=1 << place))
