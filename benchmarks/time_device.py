@@ -13,6 +13,7 @@ shows the launches that are not held out; with `--held-out`, it shows the others
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import ctypes
 import gzip
@@ -290,14 +291,19 @@ def profile(
     wanted = ",".join([*(STALLS.format(reason) for reason in REASONS), *COUNTERS])
     program = [sys.executable, __file__, "once", str(rows or ""), str(part), str(parts), str(seconds)]
     command = [ncu, "--csv", "--clock-control", "none", "--metrics", wanted, *program]
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": str(part), "TMPDIR": tempfile.mkdtemp()}
-    try:
-        run = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=60 + 2 * seconds, env=environment
-        )
-    except subprocess.TimeoutExpired:
-        print("ncu does not end")
-        return {}
+    # one folder each, because profilers lock a file in the folder for temporary files
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(subprocess.TimeoutExpired):
+        chosen = {"CUDA_VISIBLE_DEVICES": str(part)} if parts > 1 else {}
+        environment = {**os.environ, **chosen, "TMPDIR": folder}
+        limit = 60 + 2 * seconds
+        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit, env=environment)
+        return read_counters(run)
+    print("ncu does not end")
+    return {}
+
+
+def read_counters(run: subprocess.CompletedProcess[str]) -> dict[str, dict[str, float]]:
+    """Return launch -> its counters, from the output of Nsight Compute and of `once`."""
     names = [line.partition(" ")[2] for line in run.stdout.splitlines() if line.startswith("LAUNCHED ")]
     table = [line for line in run.stdout.splitlines() if line.startswith('"')]
     if not table:

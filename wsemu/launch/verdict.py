@@ -1198,7 +1198,7 @@ def _waits(places: Places) -> str:
     running = [warp.pc for warp in places.outcome.warps if warp.alive and warp.waits < 0]
     where = sorted({places.where(pc) for pc in running})
     at = f"{where[0]}: " if where else ""
-    what = "a loop waits for memory to change, and nobody that runs before it changes it"
+    what = "a loop waits for memory to change, and no thread that runs before it ends changes it"
     if running and all(never_ends(places.program, pc) for pc in running):
         what = "a loop has no end: every round takes the same path"
     after = f"ended after {places.outcome.warp_instructions:,} warp instructions"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from wsemu.machine.lowering import Part
 
-COMPILING = "wsemu: compiling the VM, once per installation"
+COMPILING = "wsemu: compiling parts of the VM, each once per installation"
 CANNOT_KEEP = "wsemu: the compiled VM cannot be kept: set WSEMU_CACHE_DIR to a folder that can be written"
 TICK = 0.1
 """seconds between two updates of the progress line"""

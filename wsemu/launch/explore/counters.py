@@ -57,15 +57,15 @@ class Order:
     """initial value of the counter"""
     amounts: dict[Name, int] = field(default_factory=dict)
     before: dict[Name, frozenset[Name]] = field(default_factory=dict)
-    """addition, or end of a wait -> the additions that precede it"""
-    waits: dict[Name, frozenset[Name]] = field(default_factory=dict)
-    """end of a wait, or a last store -> the additions that follow it"""
+    """addition, end of a wait, or a last store -> the additions that precede it"""
+    after: dict[Name, frozenset[Name]] = field(default_factory=dict)
+    """addition, end of a wait, or a last store -> the additions that follow it"""
     earlier: dict[Name, frozenset[Name]] = field(default_factory=dict)
     """last store -> the ends of waits that precede it"""
 
     def surely_precedes(self, addition: Name, wait: Name, target: int) -> bool:
         """Return whether a wait for a number ends only after an addition."""
-        after = self.waits[wait]
+        after = self.after[wait]
         without = sum(
             amount for other, amount in self.amounts.items()
             if other != addition and other not in after and addition not in self.before[other]
@@ -75,7 +75,7 @@ class Order:
     def list_values(self, name: Name, *, without: Name | None = None) -> list[int]:
         """Return the values that the counter may have when a wait ends, or when a ticket is drawn; `without` is the
         last ticket, which comes later."""
-        sure, after = self.before[name], self.waits[name]
+        sure, after = self.before[name], self.after[name]
         low = self.base + sum(self.amounts[other] for other in sure)
         loose = [
             amount for other, amount in self.amounts.items()
@@ -99,10 +99,13 @@ def find_sums(
     """Return the locations whose strong accesses are atomics of one kind that commutes, with unused results."""
     found = set()
     for place, made in writes.items():
-        kinds = {(code[pc][0], code[pc][7]) for _, pc, _ in made}
-        what, type_ = ATOMICS[NAMES[code[made[0][1]][0]]]
-        commutes = what in _COMMUTING and type_[0] == "b" and kinds.pop()[1] & SERVED != AS_STORE
-        if place not in read and commutes and not kinds and not any(is_used(code, live, pc) for _, pc, _ in made):
+        pcs = {pc for _, pc, _ in made}
+        kinds = {(code[pc][0], code[pc][7]) for pc in pcs}
+        if place in read or len(kinds) > 1 or any(is_used(code, live, pc) for pc in pcs):
+            continue
+        ((opcode, modifiers),) = kinds
+        what, type_ = ATOMICS[NAMES[opcode]]
+        if what in _COMMUTING and type_[0] == "b" and modifiers & SERVED != AS_STORE:
             found.add(place)
     return frozenset(found)
 
@@ -122,8 +125,11 @@ def find_counters(
         if len(adds) < len(made) and (is_addition(code, made[-1][1]) or not tickets):
             continue
         sizes = {SIZE[ATOMICS[NAMES[code[pc][0]]][1]] for pc, _ in adds}
-        if len(sizes) == 1 and all(0 < operand < 1 << 8 * max(sizes) - 1 for _, operand in adds):
-            found[place] = sizes.pop()
+        if len(sizes) > 1:
+            continue
+        (size,) = sizes
+        if all(0 < operand < 1 << (8 * size - 1) for _, operand in adds):
+            found[place] = size
     return found
 
 
@@ -169,7 +175,7 @@ def make_order(did: Iterable[Did], base: int, last: Name | None) -> Order:
         if one.amount:
             order.amounts[one.name] = one.amount
         order.before[one.name] = frozenset(names[m] for m in np.flatnonzero(precedes[:, n] & adds).tolist())
-        order.waits[one.name] = frozenset(names[m] for m in np.flatnonzero(precedes[n] & adds).tolist())
+        order.after[one.name] = frozenset(names[m] for m in np.flatnonzero(precedes[n] & adds).tolist())
         order.earlier[one.name] = frozenset(names[m] for m in np.flatnonzero(precedes[:, n] & ~adds).tolist())
     return order
 

@@ -419,7 +419,7 @@ class _Run:
         for place in self.flags.counters:
             base = int.from_bytes(self._values(place)[0], "little")
             found[place] = make_order((one for one in self.did if one.place == place), base, self.flags.last)
-            if base + sum(found[place].amounts.values()) >= 1 << 8 * self.flags.counters[place] - 1:
+            if base + sum(found[place].amounts.values()) >= 1 << (8 * self.flags.counters[place] - 1):
                 raise UnfitError
         return found
 
@@ -443,7 +443,7 @@ class _Run:
         if self.knowledge is None or self.learns_all or not self.flags.orders:
             return frozenset(done)
         order = self.flags.orders[ask.place]
-        if name not in order.waits:
+        if name not in order.after:
             raise UnfitError
         values = order.list_values(name)
         ending = [value for value in values if self._ends_wait(ask, value)]
@@ -474,7 +474,7 @@ class _Run:
         order, reads, size = self.flags.orders[ask.place], self.flags.reads, self.flags.counters[ask.place]
         now = self._values(ask.place)[-1]
         self.alone.add(ask.cta)
-        if name not in order.waits or name not in self.flags.tickets:
+        if name not in order.after or name not in self.flags.tickets:
             raise UnfitError
         if name == self.flags.last:
             if order.list_values(name) != [int.from_bytes(now, "little")]:
@@ -490,7 +490,7 @@ class _Run:
         """Let a lane store to a counter after everything else there.  Raise UnfitError if something may come later."""
         order = self.flags.orders.get(ask.place)
         if order is not None and self.knowledge is not None and not self.learns_all:
-            others = order.waits.keys() - order.amounts.keys() - {name}
+            others = order.after.keys() - order.amounts.keys() - {name}
             if order.before.get(name) != order.amounts.keys() or order.earlier[name] != others:
                 raise UnfitError
         self._do(ask, name, Location())
