@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TextIO
 HEADER: Final = "wsemu-certificate 1"
 MOST_PROCESSES: Final = 100_000
 MOST_BYTES: Final = 256 << 20
-"""of a file; a larger one is not read"""
+"""maximum size of a file; a larger one is not read"""
 OPERANDS: Final = {
     "bar": 2, "join": 1, "leave": 2, "count": 5, "init": 2, "passed": 2, "parity": 2, "start": 1, "read": 3, "write": 3,
 }  # fmt: skip
@@ -50,7 +50,7 @@ class Line(NamedTuple):
     process: int
     verb: str
     place: str
-    """memory of an access"""
+    """memory that the operation accesses, if it is an access"""
     operands: tuple[int, ...]
     text: str
     where: str
@@ -72,7 +72,7 @@ class Phase(NamedTuple):
     total: int
     """threads of a group, arrivals of an mbarrier from the next phase on, count of a named barrier; 0: none yet"""
     pending: int
-    """those still missing; of a named barrier, those that have come"""
+    """number of missing arrivals or threads; for a named barrier, of those that have arrived"""
     bytes: int
 
 
@@ -298,11 +298,12 @@ class _Addresses:
 
 
 class Clock(NamedTuple):
-    """What happens before an operation: a tree, which processes share, and of a few processes more than it has."""
+    """The operations that happen before an operation: a tree that processes share, and for a few processes a larger
+    number than the tree has."""
 
     tree: Tree
     more: tuple[Event, ...] = ()
-    """of the process itself and of those that started it: the number of operations"""
+    """for the process and each one that started it, directly or not: its number of operations"""
 
     def includes(self, event: Event) -> bool:
         """Return whether an event happens before."""

@@ -40,7 +40,7 @@ EXTRACTED: Final = ROOT / "proofs" / "ocaml" / "wsemu-certify"
 
 
 class Judged(NamedTuple):
-    """What became of a chunk of programs."""
+    """The result of a chunk of programs."""
 
     family: str
     programs: int
