@@ -528,6 +528,19 @@ def test_factors_begin_at_lane_0(lane: int, good: bool, engine: Engine):
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("kind", "types", "columns", "good"), [
+    ("f8f6f4", 1 << 4, 8, False), ("f8f6f4", 1 << 4, 16, True), ("f8f6f4", 1 << 4, 24, False),
+    ("i8", 2 << 4, 8, False), ("i8", 2 << 4, 16, True), ("f16", 1 << 4, 8, True),
+])  # fmt: skip
+def test_a_transposed_b_of_bytes_has_a_multiple_of_16_columns(
+    kind: str, types: int, columns: int, good: bool, engine: Engine
+):
+    i = types | 1 << 16 | columns // 8 << 17 | 8 << 24
+    text = program(with_descriptors(A, B, i), ISSUE.format(issued=multiply(kind)))
+    assert find_codes(text, engine) == (set() if good else {"tcgen05-descriptor"})
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
 @pytest.mark.parametrize("bit", [14, 31, 48, 52, 60])
 def test_reserved_bits_of_a_descriptor_are_0(bit: int, engine: Engine):
     a = A | 1 << bit

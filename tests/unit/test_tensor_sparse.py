@@ -9,7 +9,7 @@ import pytest
 
 import wsemu
 from tests.unit.pair_programs import PAIR
-from tests.unit.tensor_programs import ISSUE, descriptor, dump, fill, program, with_descriptors
+from tests.unit.tensor_programs import ISSUE, descriptor, dump, fill, instruction, program, with_descriptors
 
 if TYPE_CHECKING:
     from wsemu.launch.result import Report
@@ -189,11 +189,42 @@ def test_uninitialized_metadata_leave_uninitialized_sums(engine: Engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("text", [text_of(FORMS[0], more=2), text_of(FORMS[0], metadata=25)])
+@pytest.mark.parametrize("text", [
+    text_of(FORMS[0], more=2), text_of(FORMS[0], metadata=25), text_of(FORMS[3], metadata=25),
+])  # fmt: skip
 def test_other_columns_of_metadata_are_not_decided(text: str, engine: Engine):
     source, words, *_ = operands(FORMS[0])
     report, _ = launch(text, source, words, engine)
     assert (report.verdict, report.reasons) == ("incomplete", ["not modelled"])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_metadata_may_be_in_the_last_columns_of_an_allocation(engine: Engine):
+    form = FORMS[1]
+    source, words, expected, _ = operands(form)
+    product = "add.u32 %r19, %r11, 30; tcgen05.mma.sp.cta_group::1.kind::f16 [%r11], %rd6, %rd7, [%r19], %r15, %p5;"
+    i = instruction(128, N, more=4 | 1)
+    text = program(with_descriptors(A, B, i), fill(8, 24), ISSUE.format(issued=product), dump(N), shared=6144)
+    last = np.zeros((128, 8), np.uint32)
+    last[:, 6:] = words[:, 8:10]
+    report, result = launch(text, source, last, engine)
+    assert report.verdict == "verified", report
+    assert np.array_equal(result.view(np.float32), expected)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("rows", "d", "metadata", "good"), [
+    (64, 16, 16, True), (64, 16, 0, False), (64, 0, 16, False), (128, 0, 16, False), (128, 16, 16, False),
+])  # fmt: skip
+def test_metadata_begin_at_the_lane_of_the_sums(rows: int, d: int, metadata: int, good: bool, engine: Engine):
+    """PTX allows lane 16 for products of 64 rows; wsemu does not compute these."""
+    source, words, *_ = operands(FORMS[0])
+    text = text_of(FORMS[0], metadata=24 + (metadata << 16))
+    text = text.replace("add.u32 %r21, %r11, 0;", f"add.u32 %r21, %r11, {d << 16};")
+    text = text.replace(f"{instruction(128, N, more=4):#x}", f"{instruction(rows, N, more=4):#x}")
+    report, _ = launch(text, source, words, engine)
+    assert report.verdict == ("incomplete" if good else "failed"), report
+    assert ("tcgen05-descriptor" in {finding.code for finding in report.findings}) is not good
 
 
 @pytest.mark.parametrize(("form", "more"), [(FORMS[0], 0), (FORMS[3], 0), (FORMS[4], 0), (FORMS[7], 0)])
@@ -271,3 +302,22 @@ def test_each_cta_of_a_pair_has_its_metadata(kept: bool, codes: set[str], engine
     assert {finding.code for finding in report.findings if finding.severity == "error"} == codes
     if kept:
         assert np.array_equal(result, pair_product(source))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("kind", "lane", "good"), [
+    ("f16", 0, True), ("f16", 16, True), ("f16", 32, False), ("mxf4.block_scale", 0, False),
+])  # fmt: skip
+def test_a_pair_multiplies_128_sparse_rows_without_factors_alone(kind: str, lane: int, good: bool, engine: Engine):
+    """Lanes 0 and 16 are good for them; wsemu does not compute these products."""
+    scales, types = ("[%r18], [%r18], ", 1 << 23 | 1 << 7 | 1 << 10) if "block" in kind else ("", 1 << 4)
+    issued = f"add.u32 %r17, %r11, {24 + (lane << 16)}; add.u32 %r18, %r11, 16; add.u32 %r19, %r11, {lane << 16};\n"
+    issued += f"  mov.b32 %r15, {types | 2 << 17 | 8 << 24 | 4:#x};\n"
+    issued += f"  tcgen05.mma.sp.cta_group::2.kind::{kind} [%r19], %rd6, %rd7, [%r17], %r15, {scales}%p5;"
+    dense = "tcgen05.mma.cta_group::2.kind::f16 [%r11], %rd6, %rd7, %r15, %p5;"
+    assert dense in PAIR
+    arguments = np.zeros(16384, np.uint8), np.zeros((256, 16), np.float32)
+    text = PAIR.replace(dense, issued)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 2, 128, arguments, engine=engine, cluster=2)
+    assert report.verdict == ("incomplete" if good else "failed"), report
+    assert ("tcgen05-descriptor" in {finding.code for finding in report.findings}) is not good

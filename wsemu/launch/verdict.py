@@ -1165,7 +1165,7 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
             return [f"a tensor map {what}, is not modelled{where}"]
         if effects_of(NAMES[int(places.program.code[outcome.fault_pc, 0])]).moves.unit == "columns":
             what = (
-                "of K = 96, or a sparse one with less than 128 rows in a CTA, a selector above 1, metadata at an odd "
+                "of K = 96, or a sparse one with fewer than 128 rows in a CTA, a selector above 1, metadata at an odd "
                 "column, or rows of b swizzled by 32 bytes,"
             )
             return [f"a `tcgen05.mma` {what} is not modelled{where}"]

@@ -134,6 +134,12 @@ def sign_bits(size):
 
 
 @compiled
+def turns_bytes(p):
+    """Return whether `b` is transposed and has elements of a byte."""
+    return p.turned_b and p.size_b == 1
+
+
+@compiled
 def take_layout(p, m_rows, weights):
     """Set the layout of D; return whether PTX has the shape."""
     p.rows = m_rows >> p.pair
@@ -143,13 +149,15 @@ def take_layout(p, m_rows, weights):
         p.layout = QUARTERS if m_rows == 32 else HALVES if m_rows == 64 else STRAIGHT
         return m_rows in (32, 64, 128) and (n in (64, 128) or (n == 256 and p.sparse == 0))
     if p.pair:
-        p.layout = HALVES if m_rows == 128 else STRAIGHT
-        step_n = 32 if p.kind == INTEGERS else 16
-        return m_rows in (128, 256) and n >= step_n and n <= 256 and n % step_n == 0
+        if m_rows == 128:
+            p.layout = EVERY_OTHER if p.sparse else HALVES
+        step_n = 32 if p.kind == INTEGERS or turns_bytes(p) else 16
+        good = m_rows == 256 or (m_rows == 128 and (p.sparse == 0 or p.kind < SCALED))
+        return good and n >= step_n and n <= 256 and n % step_n == 0
     if m_rows == 64:
         p.layout = EVERY_OTHER
     good = m_rows == 128 or (m_rows == 64 and p.kind < SCALED)
-    if p.kind == INTEGERS and n > 32:
+    if (p.kind == INTEGERS and n > 32) or turns_bytes(p):
         good = good and n % 16 == 0
     return good and n >= 8 and n <= 256 and n % 8 == 0
 
@@ -184,8 +192,10 @@ def judge_matrix(p, descriptor, turned, size, narrow):
 
 @compiled
 def is_misplaced(p):
-    """Return whether D, or A in tensor memory, begins at a lane where it must not."""
+    """Return whether D, or A or metadata in tensor memory, begins at a lane where it must not."""
     if p.lane != 0 and (p.layout != EVERY_OTHER or p.lane != 16):
+        return True
+    if p.sparse and p.metadata >> 16 != p.lane:
         return True
     return p.in_columns and (p.a >> 16) & 0xFFFF != p.lane
 
@@ -227,7 +237,7 @@ def decode_product(m, p, registers, i, lane):
         p.wrong = TYPES
     elif not good_shape:
         p.wrong = SHAPE
-    elif is_misplaced(p) or (p.sparse and p.metadata >> 16):
+    elif is_misplaced(p):
         p.wrong = PLACE
     else:
         if not p.in_columns:
@@ -293,7 +303,7 @@ def has_columns(m, p, w, pc, lane, member, group, report):
     if good and p.in_columns:
         good = owns_columns(m, w, pc, lane, member, p.a & 0xFFFF, 8, report)
     if good and p.sparse:
-        good = owns_columns(m, w, pc, lane, member, p.metadata, METADATA_COLUMNS, report)
+        good = owns_columns(m, w, pc, lane, member, p.metadata & ~1, METADATA_COLUMNS, report)
     if good and p.kind >= SCALED:
         good = owns_columns(m, w, pc, lane, member, p.scale_a, 4, report)
         if good:

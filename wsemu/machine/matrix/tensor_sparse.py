@@ -33,7 +33,7 @@ def is_unmodelled(p, d):
     CTA, with other columns than CuTe selects, and if rows of `b`, of 64 bytes, are swizzled by 32 bytes."""
     if p.sparse == 0:
         return False
-    selects = p.kind <= TF32 and ((d & 3) > 1 or (p.metadata & 1) != 0)
+    selects = (p.metadata & 1) != 0 or (p.kind <= TF32 and (d & 3) > 1)
     return p.rows != 128 or selects or (p.turned_b == 0 and swizzle_mode(p.b) == 6)
 
 

@@ -151,7 +151,7 @@ class Product:
             return True
         if not self.sparse or self.wrong()[0]:
             return False
-        selects = self.kind in IN_ONE_COLUMN and (self.bits & 3 > 1 or self.metadata % 2 == 1)
+        selects = self.metadata % 2 == 1 or (self.kind in IN_ONE_COLUMN and self.bits & 3 > 1)
         b = self.source(True)
         return self.rows != 128 or selects or (b.swizzle == 6 and not b.turned)
 
@@ -197,7 +197,7 @@ class Product:
         if self.auxiliary & WEIGHTS:
             return {32: "G", 64: "E"}.get(self.m, "D")
         if len(self.members) == 2:
-            return "B" if self.m == 128 else "A"
+            return ("C" if self.sparse else "B") if self.m == 128 else "A"
         return "F" if self.m == 64 else "D"
 
     def wrong(self) -> tuple[int, int]:
@@ -213,11 +213,11 @@ class Product:
             return TYPES, self.bits
         if not self._has_shape():
             return SHAPE, self.bits
-        if self.at_lane and (self.layout != "F" or self.at_lane != 16):
+        if self.at_lane and (self.layout not in ("C", "F") or self.at_lane != 16):
             return LANE, self.bits
         if self.in_columns and self.a >> 16 & 0xFFFF != self.at_lane:  # A must be in the lanes of D
             return LANE, self.bits
-        if self.sparse and self.metadata >> 16:
+        if self.sparse and self.metadata >> 16 != self.at_lane:  # so must metadata
             return LANE, self.bits
         for of_b in (False, True) if not self.in_columns else (True,):
             source = self.source(of_b)
@@ -247,11 +247,15 @@ class Product:
         m, n = self.m, self.n
         if self.auxiliary & WEIGHTS:
             return m in (32, 64, 128) and n in ((64, 128) if self.sparse else (64, 128, 256))
+        b = self.source(True)
+        turned = b.turned and b.size == 1
         if len(self.members) == 2:
-            step = 32 if self.kind == "i8" else 16
-            return m in (128, 256) and step <= n <= 256 and n % step == 0
+            step = 32 if self.kind == "i8" or turned else 16
+            least = 256 if self.sparse and self.has_factors else 128
+            return m in (least, 256) and step <= n <= 256 and n % step == 0
         good = m == 128 or (m == 64 and not self.has_factors)
-        return good and 8 <= n <= 256 and n % 8 == 0 and (self.kind != "i8" or n <= 32 or n % 16 == 0)
+        step = 16 if turned or (self.kind == "i8" and n > 32) else 8
+        return good and 8 <= n <= 256 and n % step == 0
 
     # -- locations ----------------------------------------------------------------------------------------------------
     def place(self, row: int, column: int) -> Word:
