@@ -93,6 +93,40 @@ def test_graphs_of_the_driver_are_as_their_nodes_and_edges_say(tmp_path):
     assert done.returncode == 0
 
 
+RULES = """
+disabled 6
+captured 6
+edges 2
+joined 7
+capturing 0
+destroyed 0, then 7
+twice before 1
+edge twice 1
+programmatic edge 801
+updated by kernels 801
+disabled event 1
+same edges 0, other edges 910
+moved child 801
+another child 1
+circle in a child 1
+memory of the host 1, clone 801
+no copy 1
+2048 threads 1
+unloaded 400
+ended 1
+"""
+
+
+def test_nodes_keep_their_order_and_what_is_unknown_is_refused(tmp_path):
+    program = build("graph_rules.c", tmp_path)
+    command = [sys.executable, "-m", "wsemu", "run", "--", str(program), str(DATA / "graph_client.ptx")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    names = {line.split(" ")[0] for line in RULES.split("\n")[1:-1]}
+    said = [line for line in done.stdout.splitlines() if line.split(" ")[0] in names]
+    assert said == RULES.split("\n")[1:-1], done.stdout + done.stderr
+    assert "add: 2 of 5 launches failed (out-of-bounds)" in done.stdout, done.stdout
+
+
 def test_pinned_memory_beside_many_device_allocations_has_its_own_place(tmp_path):
     source = tmp_path / "client.c"
     source.write_text("""

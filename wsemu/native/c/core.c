@@ -163,7 +163,14 @@ Stream *stream_of(const void *stream) { return is_default(stream) ? NULL : (Stre
 
 Graph *capturing(const void *stream) {
     Stream *one = has_handle(stream, STREAM) ? stream_of(stream) : NULL;
-    return one ? one->capture : NULL;
+    return one && one->capture && one->capture->capture_number == one->capture_number ? one->capture : NULL;
+}
+/* A stream captures into a graph: streams that join it later end with it, because they keep its number. */
+void begin_capture(Stream *stream, Graph *graph) {
+    static uint64_t captures;
+    if (!graph->capture_number) graph->capture_number = ++captures;
+    stream->capture = graph;
+    stream->capture_number = graph->capture_number;
 }
 
 /* -- copies -- */
@@ -199,7 +206,7 @@ Result copy_memory(void *to, const void *from, uint64_t bytes, const void *strea
     if (result || !bytes) return result;
     Graph *graph = asynchronous ? capturing(stream) : NULL;
     if (graph) {
-        Node *node = add_node(graph, NODE_COPY);
+        Node *node = capture_node(graph, NODE_COPY);
         node->to = (Address)to;
         node->from = (Address)from;
         node->bytes = bytes;
@@ -231,7 +238,7 @@ Result fill_memory(Address to, unsigned value, unsigned width, uint64_t count, c
     if (to % width || count > UINT64_MAX / width) return INVALID_VALUE;
     Graph *graph = asynchronous ? capturing(stream) : NULL;
     if (graph) {
-        Node *node = add_node(graph, NODE_FILL);
+        Node *node = capture_node(graph, NODE_FILL);
         node->to = to;
         node->value = value;
         node->width = width;
@@ -314,7 +321,7 @@ bool has_output(void) { return printed[0].used || printed[1].used; }
 Result launch_bytes(Function *function, const Shape *shape, const void *stream, const void *parameters) {
     Graph *graph = capturing(stream);
     if (graph) {
-        Node *node = add_node(graph, NODE_KERNEL);
+        Node *node = capture_node(graph, NODE_KERNEL);
         node->function = function;
         node->shape = *shape;
         node->parameters = malloc(function->parameter_bytes + 1);
@@ -392,6 +399,26 @@ Node *add_node(Graph *graph, NodeKind kind) {
     return node;
 }
 
+void come_after(Graph *graph, Node *const *nodes, size_t count) {
+    graph->before = realloc(graph->before, (graph->before_count + count + 1) * sizeof(Node *));
+    for (size_t n = 0; n < count; n++) {
+        uint32_t k = 0;
+        while (k < graph->before_count && graph->before[k] != nodes[n]) k++;
+        if (k == graph->before_count) graph->before[graph->before_count++] = nodes[n];
+    }
+}
+
+/* Nodes of a capture run in the order in which they are made, also those of streams that join it. */
+Node *capture_node(Graph *graph, NodeKind kind) {
+    Node *node = add_node(graph, kind);
+    node->before = graph->before;
+    node->before_count = graph->before_count;
+    graph->before = NULL;
+    graph->before_count = 0;
+    come_after(graph, &node, 1);
+    return node;
+}
+
 static unsigned condition_of(const Node *node) {
     unsigned value = 0;
     const void *place = host_memory(node->to, sizeof value);
@@ -402,7 +429,7 @@ static unsigned condition_of(const Node *node) {
 static Result run_conditional(const Node *node, const void *stream) {
     unsigned value = condition_of(node);
     if (node->value == WHILE) {
-        for (Result result; condition_of(node);)
+        for (Result result; !sticky && condition_of(node);)
             if ((result = run_graph(node->bodies[0], stream))) return result;
         return SUCCESS;
     }
@@ -410,10 +437,18 @@ static Result run_conditional(const Node *node, const void *stream) {
     return chosen < node->body_count ? run_graph(node->bodies[chosen], stream) : SUCCESS;
 }
 
+static Result launch_node(const Node *node, const void *stream) {
+    if (!has_handle(node->function, FUNCTION)) return INVALID_HANDLE;
+    Result result = check_shape(node->function, &node->shape);
+    if (!result) return launch_bytes(node->function, &node->shape, stream, node->parameters);
+    refuse_shape(node->function, &node->shape, result);
+    return result == INVALID_CONFIGURATION ? INVALID_VALUE : result; /* as CUDA's graphs */
+}
+
 Result cuEventRecord(void *, void *), cuStreamWaitEvent(void *, void *, unsigned);
 static Result run_node(Node *node, const void *stream) {
     switch (node->kind) {
-    case NODE_KERNEL: return launch_bytes(node->function, &node->shape, stream, node->parameters);
+    case NODE_KERNEL: return launch_node(node, stream);
     case NODE_COPY: return copy_memory((void *)node->to, (const void *)node->from, node->bytes, stream, true);
     case NODE_ROWS: return node->run_copy(node->copy, stream);
     case NODE_FILL:
@@ -442,7 +477,7 @@ static bool is_ready(const Node *node) {
 }
 
 Result run_graph(Graph *graph, const void *stream) {
-    for (uint32_t n = 0; n < graph->count; n++) graph->nodes[n]->done = graph->nodes[n]->disabled;
+    for (uint32_t n = 0; n < graph->count; n++) graph->nodes[n]->done = false;
     for (uint32_t n = 0; n < graph->condition_count; n++) {
         const Condition *one = &graph->conditions[n];
         Result result = one->assigned ? fill_memory(one->address, one->value, 4, 1, stream, true) : SUCCESS;
@@ -453,7 +488,8 @@ Result run_graph(Graph *graph, const void *stream) {
         for (uint32_t n = 0; n < graph->count; n++) {
             Node *node = graph->nodes[n];
             if (!is_ready(node)) continue;
-            Result result = run_node(node, stream);
+            if (sticky) return SUCCESS; /* no node runs after a failure, which later calls return */
+            Result result = node->disabled ? SUCCESS : run_node(node, stream);
             if (result) return result;
             node->done = moved = true;
         }

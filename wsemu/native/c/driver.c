@@ -299,7 +299,7 @@ static Result call_host(void *stream, void (*call)(void *), void *data) {
     if (result) return result;
     Graph *graph = capturing(stream);
     if (graph) {
-        Node *node = add_node(graph, NODE_HOST);
+        Node *node = capture_node(graph, NODE_HOST);
         node->call = call;
         node->data = data;
         return SUCCESS;
@@ -330,7 +330,7 @@ static Result allocate_from_pool(Address *address, size_t bytes, const void *str
     Graph *graph = capturing(stream);
     if (!graph) return allocate_memory(address, bytes ? bytes : 1, DEVICE);
     result = allocate_for_graph(address, bytes);
-    if (!result) add_node(graph, NODE_ALLOCATE)->to = *address;
+    if (!result) capture_node(graph, NODE_ALLOCATE)->to = *address;
     return result;
 }
 EXPORT Result cuMemAllocAsync(Address *address, size_t bytes, void *stream) { BEGIN; return allocate_from_pool(address, bytes, stream); }
@@ -360,7 +360,7 @@ EXPORT Result cuMemFreeAsync(Address address, void *stream) {
     Graph *graph = capturing(stream);
     Allocation *one = find_allocation(address);
     if (graph && !one) return INVALID_VALUE;
-    if (graph) { add_node(graph, NODE_FREE)->to = address; return SUCCESS; }
+    if (graph) { capture_node(graph, NODE_FREE)->to = address; return SUCCESS; }
     if (one && one->pool == OF_GRAPH) return SUCCESS;
     if (one && one->address == address) send_action(FREE_IN_STREAM, stream, NULL, 0, address, 0, 0);
     return free_memory(address, DEVICE);
@@ -683,7 +683,7 @@ EXPORT Result cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
     if (result) return result;
     Stream *one = stream_of(stream);
     Graph *recorded = (Graph *)(uintptr_t)((Event *)event)->recorded;
-    if (one && !one->capture && recorded && has_handle(recorded, GRAPH)) one->capture = recorded; /* a stream joins a capture */
+    if (one && !capturing(stream) && recorded && has_handle(recorded, GRAPH) && recorded->capture_number) begin_capture(one, recorded); /* a stream joins a capture */
     send_action(WAIT, stream, event, 0, 0, 0, 0);
     return SUCCESS;
 }
@@ -701,9 +701,8 @@ EXPORT Result cuStreamGetCaptureInfo_v2(void *stream, int *status, uint64_t *id,
     *status = found != NULL;
     if (id) *id = (uintptr_t)found;
     if (graph) *graph = found;
-    if (found) found->last = found->count ? found->nodes[found->count - 1] : NULL; /* nodes of a capture run in their order */
-    if (before) *before = found && found->last ? (const void **)&found->last : NULL;
-    if (count) *count = found && found->last;
+    if (before) *before = found && found->before_count ? (const void **)found->before : NULL;
+    if (count) *count = found ? found->before_count : 0;
     return SUCCESS;
 }
 EXPORT Result cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **graph, const void ***before, const void **edges, size_t *count) {
@@ -711,9 +710,6 @@ EXPORT Result cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id,
     if (edges) *edges = &plain_edge;
     return cuStreamGetCaptureInfo_v2(stream, status, id, graph, before, count);
 }
-/* Nodes of a capture run in the order in which they were made: that fulfils any dependencies that a program sets. */
-EXPORT Result cuStreamUpdateCaptureDependencies(void *stream) { BEGIN; Result result = check_stream(stream); return result ? result : capturing(stream) ? SUCCESS : ILLEGAL_STATE; }
-ALIAS(cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies);
 EXPORT Result cuStreamAttachMemAsync(void *stream, Address address, size_t length, unsigned flags) { BEGIN; (void)length; (void)flags; NEED(find_allocation(address)); return check_stream(stream); }
 EXPORT Result cuStreamCopyAttributes(void *to, void *from) { BEGIN; Result result = check_stream(to); return result ? result : check_stream(from); }
 EXPORT Result cuStreamSetAttribute(void *stream, int attribute, const void *value) { BEGIN; (void)attribute; NEED(value); return check_stream(stream); }
@@ -846,7 +842,7 @@ EXPORT Result cuStreamBeginCapture_v2(void *stream, int mode) {
     if (capturing(stream)) return ILLEGAL_STATE;
     Graph *graph = calloc(1, sizeof *graph);
     add_handle(graph, GRAPH);
-    stream_of(stream)->capture = graph;
+    begin_capture(stream_of(stream), graph);
     return SUCCESS;
 }
 ALIAS(cuStreamBeginCapture, cuStreamBeginCapture_v2);
@@ -856,6 +852,7 @@ EXPORT Result cuStreamEndCapture(void *stream, void **graph) {
     Graph *found = capturing(stream);
     if (!found) return ILLEGAL_STATE;
     stream_of(stream)->capture = NULL;
+    found->capture_number = found->before_count = 0;
     if (graph) *graph = found;
     return SUCCESS;
 }

@@ -134,12 +134,29 @@ Graph *copy_graph(const Graph *graph) {
             made->nodes[n]->before[k] = made->nodes[(uintptr_t)made->nodes[n]->before[k] - 1];
     return made;
 }
-EXPORT Result cuGraphClone(Graph **clone, Graph *graph) { BEGIN; NEED(clone); HANDLE(graph, GRAPH); *clone = copy_inner(graph); return SUCCESS; }
+/* CUDA copies no graph that allocates or frees memory or has conditional nodes, except to instantiate it. */
+static Result check_copy(const Graph *graph) {
+    for (uint32_t n = 0; n < graph->count; n++)
+        if (graph->nodes[n]->kind >= NODE_ALLOCATE) return NOT_SUPPORTED;
+    return SUCCESS;
+}
+EXPORT Result cuGraphClone(Graph **clone, Graph *graph) {
+    BEGIN; NEED(clone); HANDLE(graph, GRAPH);
+    Result wrong = check_copy(graph);
+    if (!wrong) *clone = copy_inner(graph);
+    return wrong;
+}
 
-/* Whether each node comes after the nodes before it in some order. */
+/* Whether each node comes after the nodes before it in some order, in inner graphs, too. */
 static bool has_order(Graph *graph) {
     uint32_t left = graph->count;
-    for (uint32_t n = 0; n < graph->count; n++) graph->nodes[n]->done = false;
+    for (uint32_t n = 0; n < graph->count; n++) {
+        Node *node = graph->nodes[n];
+        node->done = false;
+        if (node->child && !has_order(node->child)) return false;
+        for (uint32_t k = 0; k < node->body_count; k++)
+            if (!has_order(node->bodies[k])) return false;
+    }
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t n = 0; n < graph->count; n++) {
@@ -180,26 +197,29 @@ EXPORT Result cuGraphLaunch(Graph *exec, void *stream) {
     Result result = check_stream(stream);
     if (result) return result;
     Graph *graph = capturing(stream);
-    if (graph) { add_node(graph, NODE_GRAPH)->child = exec; return SUCCESS; }
+    if (graph) { capture_node(graph, NODE_GRAPH)->child = copy_inner(exec); return SUCCESS; }
     return run_graph(exec, stream);
 }
 EXPORT Result cuGraphUpload(Graph *exec, void *stream) { BEGIN; HANDLE(exec, EXEC); return check_stream(stream); }
-EXPORT Result cuStreamBeginCaptureToGraph(void *stream, Graph *graph, Node *const *before, const void *edges, size_t count, int mode) {
-    BEGIN; (void)edges; NEED(has_handle(graph, GRAPH) && (before || !count));
-    for (size_t n = 0; n < count; n++) NEED(has_handle(before[n], NODE));
-    Result result = cuStreamBeginCapture_v2(stream, mode);
-    if (!result) stream_of(stream)->capture = graph;
-    return result;
-}
 
 /* -- nodes and their edges -- */
 
-static Result check_place(Node **out, Graph *graph, Node *const *before, size_t count) {
-    NEED(out && has_handle(graph, GRAPH) && (before || !count));
-    for (size_t n = 0; n < count; n++) NEED(has_handle(before[n], NODE) && before[n]->graph == graph);
+enum { EDGE_BYTES = 8 };
+/* Nodes wait for the whole of the nodes before them: an edge that lets a kernel start before, or a port, is refused. */
+static Result check_plain(const void *edges, size_t count) {
+    for (size_t n = 0; edges && n < EDGE_BYTES * count; n++)
+        if (((const char *)edges)[n]) return unsupported("edges of graphs that are programmatic or have ports");
     return SUCCESS;
 }
-#define PLACE BEGIN; { Result wrong = check_place(out, graph, before, count); if (wrong) return wrong; }
+static Result check_place(Graph *graph, Node *const *before, const void *edges, size_t count) {
+    NEED(has_handle(graph, GRAPH) && (before || !count));
+    for (size_t n = 0; n < count; n++) {
+        NEED(has_handle(before[n], NODE) && before[n]->graph == graph);
+        for (size_t k = 0; k < n; k++) NEED(before[k] != before[n]);
+    }
+    return check_plain(edges, count);
+}
+#define PLACE BEGIN; NEED(out); { Result wrong = check_place(graph, before, NULL, count); if (wrong) return wrong; }
 static Node *place(Node **out, Graph *graph, Node *const *before, size_t count, NodeKind kind) {
     Node *node = add_node(graph, kind);
     node->before = calloc(count + 1, sizeof(Node *));
@@ -208,6 +228,27 @@ static Node *place(Node **out, Graph *graph, Node *const *before, size_t count, 
     *out = node;
     return node;
 }
+EXPORT Result cuStreamBeginCaptureToGraph(void *stream, Graph *graph, Node *const *before, const void *edges, size_t count, int mode) {
+    BEGIN;
+    Result result = check_place(graph, before, edges, count);
+    if (!result) result = cuStreamBeginCapture_v2(stream, mode);
+    if (result) return result;
+    begin_capture(stream_of(stream), graph);
+    come_after(graph, before, count);
+    return SUCCESS;
+}
+static Result update_capture(void *stream, Node *const *before, const void *edges, size_t count, unsigned flags) {
+    BEGIN; NEED(flags <= 1);
+    Result result = check_stream(stream);
+    if (result) return result;
+    Graph *graph = capturing(stream);
+    if (!graph) return ILLEGAL_STATE;
+    result = check_place(graph, before, edges, count);
+    if (!result) come_after(graph, before, count); /* after what was captured before, too, if the program replaces it */
+    return result;
+}
+EXPORT Result cuStreamUpdateCaptureDependencies(void *stream, Node *const *before, size_t count, unsigned flags) { return update_capture(stream, before, NULL, count, flags); }
+EXPORT Result cuStreamUpdateCaptureDependencies_v2(void *stream, Node *const *before, const void *edges, size_t count, unsigned flags) { return update_capture(stream, before, edges, count, flags); }
 static uint32_t find_edge(const Node *from, const Node *to) {
     uint32_t n = 0;
     while (n < to->before_count && to->before[n] != from) n++;
@@ -222,6 +263,7 @@ static Result check_edges(Graph *graph, Node *const *from, Node *const *to, size
     for (size_t n = 0; n < count; n++) {
         NEED(has_handle(from[n], NODE) && has_handle(to[n], NODE) && from[n]->graph == graph && to[n]->graph == graph && from[n] != to[n]);
         NEED((find_edge(from[n], to[n]) < to[n]->before_count) == are_there);
+        for (size_t k = 0; k < n; k++) NEED(from[k] != from[n] || to[k] != to[n]);
     }
     return SUCCESS;
 }
@@ -250,10 +292,9 @@ EXPORT Result cuGraphRemoveDependencies(Graph *graph, Node *const *from, Node *c
     }
     return wrong;
 }
-EXPORT Result cuGraphAddDependencies_v2(Graph *graph, Node *const *from, Node *const *to, const void *edges, size_t count) { (void)edges; return cuGraphAddDependencies(graph, from, to, count); }
-EXPORT Result cuGraphRemoveDependencies_v2(Graph *graph, Node *const *from, Node *const *to, const void *edges, size_t count) { (void)edges; return cuGraphRemoveDependencies(graph, from, to, count); }
+EXPORT Result cuGraphAddDependencies_v2(Graph *graph, Node *const *from, Node *const *to, const void *edges, size_t count) { Result wrong = check_plain(edges, count); return wrong ? wrong : cuGraphAddDependencies(graph, from, to, count); }
+EXPORT Result cuGraphRemoveDependencies_v2(Graph *graph, Node *const *from, Node *const *to, const void *edges, size_t count) { Result wrong = check_plain(edges, count); return wrong ? wrong : cuGraphRemoveDependencies(graph, from, to, count); }
 
-enum { EDGE_BYTES = 8 };
 /* An array that a program gives for answers, and its room; it is told how many there are. */
 typedef struct Answers { Node **first, **second; char *edges; size_t room, found; } Answers;
 static void answer(Answers *all, Node *first, Node *second) {
@@ -266,6 +307,7 @@ static void answer(Answers *all, Node *first, Node *second) {
 }
 static Result finish(Answers *all, size_t *count) {
     for (size_t n = all->found; n < all->room && all->first; n++) all->first[n] = NULL;
+    for (size_t n = all->found; n < all->room && all->second; n++) all->second[n] = NULL;
     if (!(all->first || all->second) || *count > all->found) *count = all->found;
     return SUCCESS;
 }
@@ -317,6 +359,8 @@ EXPORT Result cuGraphDestroyNode(Node *node) {
         if (one == node) graph->count--;
         else graph->nodes[kept++] = one;
     }
+    for (uint32_t n = graph->before_count; n-- > 0;)
+        if (graph->before[n] == node) graph->before[n] = graph->before[--graph->before_count];
     if (node->child) drop_objects(node->child);
     for (uint32_t k = 0; k < node->body_count; k++) drop_objects(node->bodies[k]);
     remove_handle(node);
@@ -333,7 +377,7 @@ EXPORT Result cuGraphNodeFindInClone(Node **out, const Node *node, Graph *clone)
 typedef struct KernelParameters { Function *function; unsigned grid[3], block[3], shared; void **arguments, **extra; Function *kernel; void *context; } KernelParameters;
 typedef struct FillParameters { Address to; size_t pitch; unsigned value, element; size_t width, height; } FillParameters;
 typedef struct HostParameters { void (*call)(void *); void *data; } HostParameters;
-typedef struct MemoryParameters { char pool[88]; const void *access; size_t access_count, bytes; Address address; } MemoryParameters;
+typedef struct MemoryParameters { int type, handles, place, number; char rest[72]; const void *access; size_t access_count, bytes; Address address; } MemoryParameters;
 
 Result set_node_kernel(Node *node, Function *function, const Shape *shape, void **arguments, void **extra) {
     if (!has_handle(function, FUNCTION)) return INVALID_VALUE;
@@ -341,6 +385,7 @@ Result set_node_kernel(Node *node, Function *function, const Shape *shape, void 
     Result result = pack_parameters(function, arguments, extra, bytes);
     if (result) { free(bytes); return result; }
     free(node->pointers);
+    free(node->parameters);
     node->pointers = NULL;
     node->function = function;
     node->shape = *shape;
@@ -358,6 +403,7 @@ static Result set_kernel(Node *node, const KernelParameters *given, bool has_ker
 }
 static Result set_fill(Node *node, const FillParameters *given) {
     NEED(given && (given->element == 1 || given->element == 2 || given->element == 4) && given->width && given->height);
+    NEED(given->height == 1 || given->pitch / given->element >= given->width);
     node->to = given->to;
     node->to_pitch = given->pitch;
     node->value = given->value;
@@ -375,6 +421,7 @@ static Result set_host(Node *node, const HostParameters *given) {
 static Result set_event(Node *node, void *event) { NEED(has_handle(event, EVENT)); node->data = event; return SUCCESS; }
 static Result set_copy(Node *node, const void *copy) {
     NEED(copy);
+    node->kind = NODE_ROWS;
     node->copy = malloc(DRIVER_COPY_BYTES);
     memcpy(node->copy, copy, DRIVER_COPY_BYTES);
     node->run_copy = run_driver_copy;
@@ -382,7 +429,11 @@ static Result set_copy(Node *node, const void *copy) {
 }
 static Result set_child(Node *node, Graph *child) {
     NEED(has_handle(child, GRAPH));
+    Graph *old = node->child;
+    Result wrong = check_copy(child);
+    if (wrong) return wrong;
     node->child = copy_inner(child);
+    if (old) drop_objects(old);
     return SUCCESS;
 }
 #define ADD(kind_, set) \
@@ -417,8 +468,9 @@ Result allocate_for_graph(Address *address, uint64_t bytes) {
     if (memory_bytes > memory_high) memory_high = memory_bytes;
     return SUCCESS;
 }
+enum { PINNED_TYPE = 1, DEVICE_PLACE = 1 }; /* memory of the device, pinned */
 static Result set_allocation(Node *node, MemoryParameters *given) {
-    NEED(given && given->bytes);
+    NEED(given && given->bytes && given->type <= PINNED_TYPE && given->place <= DEVICE_PLACE && !given->number);
     Result result = allocate_for_graph(&given->address, given->bytes);
     node->to = given->address;
     node->bytes = given->bytes;
@@ -430,8 +482,8 @@ EXPORT Result cuGraphAddMemFreeNode(PLACE_OF, Address address) { ADD(NODE_FREE, 
 EXPORT Result cuGraphMemAllocNodeGetParams(Node *node, MemoryParameters *out) {
     BEGIN; NEED(has_handle(node, NODE) && node->kind == NODE_ALLOCATE && out);
     memset(out, 0, sizeof *out);
-    *(int *)out->pool = 1; /* pinned memory of the device */
-    *(int *)(out->pool + 8) = 1;
+    out->type = PINNED_TYPE;
+    out->place = DEVICE_PLACE;
     out->address = node->to;
     out->bytes = node->bytes;
     return SUCCESS;
@@ -493,19 +545,21 @@ typedef struct CopyNode { int flags, reserved; void *context; char copy[DRIVER_C
 typedef struct NodeParameters {
     int type, reserved[3];
     union {
-        long long words[29]; KernelParameters kernel; CopyNode copy; FillParameters fill; HostParameters host; Graph *graph; void *event;
+        long long words[29]; KernelParameters kernel; CopyNode copy; FillParameters fill; HostParameters host; void *event;
+        struct { Graph *graph; int is_moved; } child;
         MemoryParameters memory; Address address; ConditionalParameters conditional;
     };
 } NodeParameters;
 EXPORT Result cuGraphAddNode_v2(Node **out, Graph *graph, Node *const *before, const void *edges, size_t count, NodeParameters *given) {
-    (void)edges;
-    if (!given) return INVALID_VALUE;
+    NEED(given);
+    Result wrong = check_plain(edges, count);
+    if (wrong) return wrong;
     switch (given->type) {
     case TYPE_KERNEL: return cuGraphAddKernelNode_v2(out, graph, before, count, &given->kernel);
     case TYPE_COPY: return cuGraphAddMemcpyNode(out, graph, before, count, given->copy.copy, NULL);
     case TYPE_FILL: return cuGraphAddMemsetNode(out, graph, before, count, &given->fill, NULL);
     case TYPE_HOST: return cuGraphAddHostNode(out, graph, before, count, &given->host);
-    case TYPE_GRAPH: return cuGraphAddChildGraphNode(out, graph, before, count, given->graph);
+    case TYPE_GRAPH: return given->child.is_moved ? unsupported("cuGraphAddNode of a child graph that is moved") : cuGraphAddChildGraphNode(out, graph, before, count, given->child.graph);
     case TYPE_EMPTY: return cuGraphAddEmptyNode(out, graph, before, count);
     case TYPE_WAIT: return cuGraphAddEventWaitNode(out, graph, before, count, given->event);
     case TYPE_RECORD: return cuGraphAddEventRecordNode(out, graph, before, count, given->event);
@@ -521,20 +575,20 @@ static Result set_node(Node *node, NodeParameters *given) {
     NEED(given && given->type == KINDS[node->kind].type);
     switch (given->type) {
     case TYPE_KERNEL: return set_kernel(node, &given->kernel, true);
-    case TYPE_COPY: node->kind = NODE_ROWS; return set_copy(node, given->copy.copy);
+    case TYPE_COPY: return set_copy(node, given->copy.copy);
     case TYPE_FILL: return set_fill(node, &given->fill);
     case TYPE_HOST: return set_host(node, &given->host);
-    case TYPE_GRAPH: return set_child(node, given->graph);
+    case TYPE_GRAPH: return set_child(node, given->child.graph);
     case TYPE_WAIT:
     case TYPE_RECORD: return set_event(node, given->event);
     default: return INVALID_VALUE;
     }
 }
 #define OF_KIND(kind_) BEGIN; NEED(has_handle(node, NODE) && node->kind == (kind_))
-EXPORT Result cuGraphNodeSetParams(Node *node, NodeParameters *given) { BEGIN; NEED(has_handle(node, NODE)); return set_node(node, given); }
+EXPORT Result cuGraphNodeSetParams(Node *node, NodeParameters *given) { DESTROYS; BEGIN; NEED(has_handle(node, NODE)); return set_node(node, given); }
 EXPORT Result cuGraphKernelNodeSetParams(Node *node, const KernelParameters *given) { OF_KIND(NODE_KERNEL); return set_kernel(node, given, false); }
 EXPORT Result cuGraphKernelNodeSetParams_v2(Node *node, const KernelParameters *given) { OF_KIND(NODE_KERNEL); return set_kernel(node, given, true); }
-EXPORT Result cuGraphMemcpyNodeSetParams(Node *node, const void *copy) { BEGIN; NEED(has_handle(node, NODE) && (node->kind == NODE_ROWS || node->kind == NODE_COPY)); node->kind = NODE_ROWS; return set_copy(node, copy); }
+EXPORT Result cuGraphMemcpyNodeSetParams(Node *node, const void *copy) { BEGIN; NEED(has_handle(node, NODE) && (node->kind == NODE_ROWS || node->kind == NODE_COPY)); return set_copy(node, copy); }
 EXPORT Result cuGraphMemsetNodeSetParams(Node *node, const FillParameters *given) { OF_KIND(NODE_FILL); return set_fill(node, given); }
 EXPORT Result cuGraphHostNodeSetParams(Node *node, const HostParameters *given) { OF_KIND(NODE_HOST); return set_host(node, given); }
 EXPORT Result cuGraphEventRecordNodeSetEvent(Node *node, void *event) { OF_KIND(NODE_RECORD); return set_event(node, event); }
@@ -572,11 +626,13 @@ static Result get_kernel(Node *node, KernelParameters *out) {
 EXPORT Result cuGraphKernelNodeGetParams(Node *node, KernelParameters *out) { OF_KIND(NODE_KERNEL); return get_kernel(node, out); }
 EXPORT Result cuGraphKernelNodeGetParams_v2(Node *node, KernelParameters *out) { OF_KIND(NODE_KERNEL); if (out) out->kernel = out->context = NULL; return get_kernel(node, out); }
 
-enum { COOPERATIVE = 2, CLUSTER = 4, ATTRIBUTE_BYTES = 64 };
+enum { COOPERATIVE = 2, CLUSTER = 4, DEPENDENT = 6, ATTRIBUTE_BYTES = 64, HINTS = 0x1cf2b }; /* HINTS: bits of attributes that change only the time */
 EXPORT Result cuGraphKernelNodeSetAttribute(Node *node, int attribute, const void *value) {
     OF_KIND(NODE_KERNEL); NEED(value);
     if (attribute == COOPERATIVE) memcpy(&node->shape.cooperative, value, sizeof node->shape.cooperative);
-    if (attribute == CLUSTER) memcpy(node->shape.cluster, value, sizeof node->shape.cluster);
+    else if (attribute == CLUSTER) memcpy(node->shape.cluster, value, sizeof node->shape.cluster);
+    else if (attribute == DEPENDENT) memcpy(&node->shape.dependent, value, sizeof node->shape.dependent);
+    else if (attribute < 0 || attribute >= 32 || !(HINTS >> attribute & 1)) return unsupported("cuGraphKernelNodeSetAttribute of events or updates by kernels");
     return SUCCESS;
 }
 EXPORT Result cuGraphKernelNodeGetAttribute(Node *node, int attribute, void *value) {
@@ -584,6 +640,7 @@ EXPORT Result cuGraphKernelNodeGetAttribute(Node *node, int attribute, void *val
     memset(value, 0, ATTRIBUTE_BYTES);
     if (attribute == COOPERATIVE) memcpy(value, &node->shape.cooperative, sizeof node->shape.cooperative);
     if (attribute == CLUSTER) memcpy(value, node->shape.cluster, sizeof node->shape.cluster);
+    if (attribute == DEPENDENT) memcpy(value, &node->shape.dependent, sizeof node->shape.dependent);
     return SUCCESS;
 }
 EXPORT Result cuGraphDebugDotPrint(Graph *graph, const char *path, unsigned flags) {
@@ -609,28 +666,43 @@ Node *node_of(const Graph *copy, const Node *node) {
 }
 #define EXEC_NODE BEGIN; NEED(has_handle(exec, EXEC) && has_handle(node, NODE)); Node *mine = node_of(exec, node); NEED(mine)
 #define EXEC_KIND(kind_) EXEC_NODE; NEED(mine->kind == (kind_))
-EXPORT Result cuGraphExecNodeSetParams(Graph *exec, Node *node, NodeParameters *given) { DESTROYS; EXEC_NODE; return set_node(mine, given); }
 EXPORT Result cuGraphExecKernelNodeSetParams(Graph *exec, Node *node, const KernelParameters *given) { EXEC_KIND(NODE_KERNEL); return set_kernel(mine, given, false); }
 EXPORT Result cuGraphExecKernelNodeSetParams_v2(Graph *exec, Node *node, const KernelParameters *given) { EXEC_KIND(NODE_KERNEL); return set_kernel(mine, given, true); }
-EXPORT Result cuGraphExecMemcpyNodeSetParams(Graph *exec, Node *node, const void *copy, void *context) { (void)context; EXEC_NODE; NEED(mine->kind == NODE_ROWS || mine->kind == NODE_COPY); mine->kind = NODE_ROWS; return set_copy(mine, copy); }
+EXPORT Result cuGraphExecMemcpyNodeSetParams(Graph *exec, Node *node, const void *copy, void *context) { (void)context; EXEC_NODE; NEED(mine->kind == NODE_ROWS || mine->kind == NODE_COPY); return set_copy(mine, copy); }
 EXPORT Result cuGraphExecMemsetNodeSetParams(Graph *exec, Node *node, const FillParameters *given, void *context) { (void)context; EXEC_KIND(NODE_FILL); return set_fill(mine, given); }
 EXPORT Result cuGraphExecHostNodeSetParams(Graph *exec, Node *node, const HostParameters *given) { EXEC_KIND(NODE_HOST); return set_host(mine, given); }
-EXPORT Result cuGraphExecChildGraphNodeSetParams(Graph *exec, Node *node, Graph *child) { EXEC_KIND(NODE_GRAPH); return set_child(mine, child); }
 EXPORT Result cuGraphExecEventRecordNodeSetEvent(Graph *exec, Node *node, void *event) { EXEC_KIND(NODE_RECORD); return set_event(mine, event); }
 EXPORT Result cuGraphExecEventWaitNodeSetEvent(Graph *exec, Node *node, void *event) { EXEC_KIND(NODE_WAIT); return set_event(mine, event); }
-EXPORT Result cuGraphNodeSetEnabled(Graph *exec, Node *node, unsigned given) { EXEC_NODE; mine->disabled = !given; return SUCCESS; }
-EXPORT Result cuGraphNodeGetEnabled(Graph *exec, Node *node, unsigned *out) { EXEC_NODE; NEED(out); *out = !mine->disabled; return SUCCESS; }
+EXPORT Result cuGraphNodeSetEnabled(Graph *exec, Node *node, unsigned given) { EXEC_NODE; NEED(KINDS[mine->kind].type <= TYPE_FILL); mine->disabled = !given; return SUCCESS; }
+EXPORT Result cuGraphNodeGetEnabled(Graph *exec, Node *node, unsigned *out) { EXEC_NODE; NEED(out && KINDS[mine->kind].type <= TYPE_FILL); *out = !mine->disabled; return SUCCESS; }
 
 enum { TOPOLOGY = 2, KIND = 3, UPDATE_FAILED = 910 };
 typedef struct UpdateResult { int result; Node *node, *from; } UpdateResult;
+static bool has_edges_of(const Graph *graph, const Node *mine, const Node *other) {
+    if (mine->before_count != other->before_count) return false;
+    for (uint32_t k = 0; k < other->before_count; k++) {
+        uint32_t n = 0;
+        while (other->graph->nodes[n] != other->before[k]) n++;
+        if (find_edge(graph->nodes[n], mine) == mine->before_count) return false;
+    }
+    return true;
+}
+/* Compare the nodes of two graphs, in the order in which they were made, their edges and their inner graphs. */
+static UpdateResult compare_graphs(const Graph *graph, const Graph *other) {
+    UpdateResult found = {graph->count == other->count ? 0 : TOPOLOGY, NULL, NULL};
+    for (uint32_t n = 0; !found.result && n < other->count; n++) {
+        Node *mine = graph->nodes[n], *theirs = other->nodes[n];
+        if (KINDS[mine->kind].type != KINDS[theirs->kind].type) found.result = KIND;
+        else if (!has_edges_of(graph, mine, theirs) || mine->body_count != theirs->body_count || (mine->body_count && mine->value != theirs->value)) found.result = TOPOLOGY;
+        else if (mine->child) found = compare_graphs(mine->child, theirs->child);
+        for (uint32_t k = 0; !found.result && k < mine->body_count; k++) found = compare_graphs(mine->bodies[k], theirs->bodies[k]);
+        if (found.result && !found.node) found.node = theirs;
+    }
+    return found;
+}
 EXPORT Result cuGraphExecUpdate_v2(Graph *exec, Graph *graph, UpdateResult *out) {
     DESTROYS; BEGIN; NEED(has_handle(exec, EXEC) && has_handle(graph, GRAPH) && out);
-    *out = (UpdateResult){exec->count == graph->count ? 0 : TOPOLOGY, NULL, NULL};
-    for (uint32_t n = 0; !out->result && n < graph->count; n++) {
-        if (exec->nodes[n]->before_count != graph->nodes[n]->before_count) out->result = TOPOLOGY;
-        else if (KINDS[exec->nodes[n]->kind].type != KINDS[graph->nodes[n]->kind].type) out->result = KIND;
-        if (out->result) out->node = graph->nodes[n];
-    }
+    *out = compare_graphs(exec, graph);
     if (out->result) return UPDATE_FAILED;
     Graph *made = copy_graph(graph);
     made->flags = exec->flags;
@@ -639,6 +711,12 @@ EXPORT Result cuGraphExecUpdate_v2(Graph *exec, Graph *graph, UpdateResult *out)
     *exec = *made;
     for (uint32_t n = 0; n < exec->count; n++) exec->nodes[n]->graph = exec;
     return SUCCESS;
+}
+static Result replace_child(Node *node, Graph *child) { NEED(has_handle(child, GRAPH) && !compare_graphs(node->child, child).result); return set_child(node, child); }
+EXPORT Result cuGraphExecChildGraphNodeSetParams(Graph *exec, Node *node, Graph *child) { DESTROYS; EXEC_KIND(NODE_GRAPH); return replace_child(mine, child); }
+EXPORT Result cuGraphExecNodeSetParams(Graph *exec, Node *node, NodeParameters *given) {
+    DESTROYS; EXEC_NODE; NEED(given);
+    return mine->kind == NODE_GRAPH && given->type == TYPE_GRAPH ? replace_child(mine, given->child.graph) : set_node(mine, given);
 }
 EXPORT Result cuGraphExecUpdate(Graph *exec, Graph *graph, Node **node, int *result) {
     UpdateResult found = {0, NULL, NULL};

@@ -27,7 +27,7 @@ Result cuStreamCreateWithPriority(Handle *, unsigned, int), cuStreamDestroy_v2(H
 Result cuStreamWaitEvent(Handle, Handle, unsigned), cuStreamGetPriority(Handle, int *), cuStreamGetFlags(Handle, unsigned *), cuStreamGetId(Handle, unsigned long long *);
 Result cuStreamIsCapturing(Handle, int *), cuStreamBeginCapture_v2(Handle, int), cuStreamEndCapture(Handle, Handle *), cuStreamAddCallback(Handle, void (*)(void *, Result, void *), void *, unsigned);
 Result cuStreamGetCaptureInfo_v3(Handle, int *, uint64_t *, Handle *, const void ***, const void **, size_t *);
-Result cuStreamUpdateCaptureDependencies(Handle);
+Result cuStreamUpdateCaptureDependencies_v2(Handle, Node *const *, const void *, size_t, unsigned), cuStreamUpdateCaptureDependencies(Handle, Node *const *, size_t, unsigned);
 Result cuLaunchHostFunc(Handle, void (*)(void *), void *);
 Result cuEventCreate(Handle *, unsigned), cuEventRecord(Handle, Handle), cuEventSynchronize(Handle), cuEventQuery(Handle), cuEventDestroy_v2(Handle), cuEventElapsedTime_v2(float *, Handle, Handle);
 Result cuMemAlloc_v2(Address *, size_t), cuMemAllocAsync(Address *, size_t, Handle), cuMemAllocFromPoolAsync(Address *, size_t, Handle, Handle), cuMemAllocManaged(Address *, size_t, unsigned);
@@ -461,7 +461,11 @@ EXPORT Result cudaStreamIsCapturing(Handle stream, int *status) { return keep(cu
 PER_THREAD(cudaStreamIsCapturing)
 EXPORT Result cudaStreamBeginCapture(Handle stream, int mode) { return keep(cuStreamBeginCapture_v2(stream, mode)); }
 PER_THREAD(cudaStreamBeginCapture)
-EXPORT Result cudaStreamUpdateCaptureDependencies(Handle stream) { return keep(cuStreamUpdateCaptureDependencies(stream)); }
+/* Before CUDA 13, the number of nodes is where the edges are now: it is smaller than any address. */
+EXPORT Result cudaStreamUpdateCaptureDependencies(Handle stream, Node *const *before, const void *edges, size_t count, unsigned flags) {
+    if (is_number(edges)) return keep(cuStreamUpdateCaptureDependencies(stream, before, (uintptr_t)edges, (unsigned)count));
+    return keep(cuStreamUpdateCaptureDependencies_v2(stream, before, edges, count, flags));
+}
 ALIAS(cudaStreamUpdateCaptureDependencies_v2, cudaStreamUpdateCaptureDependencies);
 EXPORT Result cudaStreamBeginCaptureToGraph(Handle stream, Graph *graph, Node *const *before, const void *edges, size_t count, int mode) { return keep(cuStreamBeginCaptureToGraph(stream, graph, before, edges, count, mode)); }
 EXPORT Result cudaStreamEndCapture(Handle stream, Handle *graph) { return keep(cuStreamEndCapture(stream, graph)); }

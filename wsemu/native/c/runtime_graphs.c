@@ -20,6 +20,7 @@ Result cuGraphAddMemsetNode(PLACE_OF, const FillParameters *, Handle), cuGraphAd
 Result cuGraphAddChildGraphNode(PLACE_OF, Graph *), cuGraphAddMemAllocNode(PLACE_OF, MemoryParameters *), cuGraphAddMemFreeNode(PLACE_OF, Address);
 Result cuGraphAddEventRecordNode(PLACE_OF, Handle), cuGraphAddEventWaitNode(PLACE_OF, Handle);
 Result cuGraphAddDependencies(Graph *, Node *const *, Node *const *, size_t), cuGraphRemoveDependencies(Graph *, Node *const *, Node *const *, size_t);
+Result cuGraphAddDependencies_v2(Graph *, Node *const *, Node *const *, const void *, size_t), cuGraphRemoveDependencies_v2(Graph *, Node *const *, Node *const *, const void *, size_t);
 Result cuGraphMemAllocNodeGetParams(Node *, MemoryParameters *), cuGraphMemFreeNodeGetParams(Node *, Address *), cuDeviceGetGraphMemAttribute(int, int, uint64_t *);
 Result cuDeviceSetGraphMemAttribute(int, int, const uint64_t *), cuDeviceGraphMemTrim(int), cuGraphConditionalHandleCreate(uint64_t *, Graph *, Handle, unsigned, unsigned);
 Result cuGraphNodeGetType(Node *, int *), cuGraphGetRootNodes(Graph *, Node **, size_t *), cuGraphDestroyNode(Node *), cuGraphExecUpdate_v2(Graph *, Graph *, UpdateResult *);
@@ -35,6 +36,9 @@ static Result set_kernel(Node *node, const KernelParameters *given) {
     NEED(given);
     FUNCTION_OF(given->host);
     Shape shape = shape_of_launch(given->grid, given->block, given->shared);
+    memcpy(shape.cluster, node->shape.cluster, sizeof shape.cluster); /* its attributes stay */
+    shape.cooperative = node->shape.cooperative;
+    shape.dependent = node->shape.dependent;
     return keep(set_node_kernel(node, function, &shape, given->arguments, given->extra));
 }
 EXPORT Result cudaGraphAddKernelNode(PLACE_OF, const KernelParameters *given) {
@@ -80,8 +84,9 @@ EXPORT Result cudaGraphAddEventRecordNode(PLACE_OF, Handle event) { return keep(
 EXPORT Result cudaGraphAddEventWaitNode(PLACE_OF, Handle event) { return keep(cuGraphAddEventWaitNode(PLACE, event)); }
 EXPORT Result cudaGraphAddMemAllocNode(PLACE_OF, MemoryParameters *given) { return keep(cuGraphAddMemAllocNode(PLACE, given)); }
 EXPORT Result cudaGraphAddMemFreeNode(PLACE_OF, Address address) { return keep(cuGraphAddMemFreeNode(PLACE, address)); }
-EXPORT Result cudaGraphAddDependencies(Graph *graph, Node *const *from, Node *const *to, const void *edges, size_t count) { (void)edges; return keep(cuGraphAddDependencies(graph, from, to, count)); }
-EXPORT Result cudaGraphRemoveDependencies(Graph *graph, Node *const *from, Node *const *to, const void *edges, size_t count) { (void)edges; return keep(cuGraphRemoveDependencies(graph, from, to, count)); }
+/* Before CUDA 13, the number of edges is where their data is now: it is smaller than any address. */
+EXPORT Result cudaGraphAddDependencies(Graph *graph, Node *const *from, Node *const *to, const void *edges, size_t count) { return keep(is_number(edges) ? cuGraphAddDependencies(graph, from, to, (uintptr_t)edges) : cuGraphAddDependencies_v2(graph, from, to, edges, count)); }
+EXPORT Result cudaGraphRemoveDependencies(Graph *graph, Node *const *from, Node *const *to, const void *edges, size_t count) { return keep(is_number(edges) ? cuGraphRemoveDependencies(graph, from, to, (uintptr_t)edges) : cuGraphRemoveDependencies_v2(graph, from, to, edges, count)); }
 ALIAS(cudaGraphAddDependencies_v2, cudaGraphAddDependencies);
 ALIAS(cudaGraphRemoveDependencies_v2, cudaGraphRemoveDependencies);
 EXPORT Result cudaGraphMemAllocNodeGetParams(Node *node, MemoryParameters *out) { return keep(cuGraphMemAllocNodeGetParams(node, out)); }

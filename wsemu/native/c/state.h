@@ -149,7 +149,7 @@ Result occupancy_of(Function *function, int threads, uint64_t dynamic, int *bloc
 
 /* -- streams -- */
 
-typedef struct Stream { unsigned flags; int priority; uint64_t id; struct Graph *capture; } Stream;
+typedef struct Stream { unsigned flags; int priority; uint64_t id; struct Graph *capture; uint64_t capture_number; } Stream;
 typedef struct Event { unsigned flags; uint64_t recorded; double time; } Event;
 Stream *stream_of(const void *handle); /* NULL: a default stream */
 
@@ -166,10 +166,14 @@ typedef struct Graph {
     struct Owned *objects; /* of the program, which the graph keeps alive */
     uint32_t object_count;
     uint64_t flags; /* of its instantiation */
-    Node *last;     /* the node that a program that captures is told to come after */
+    uint64_t capture_number; /* of the capture into it; 0: it is not captured */
+    Node **before;           /* the nodes that the next captured one comes after */
+    uint32_t before_count;
 } Graph;
 Graph *capturing(const void *stream);
-typedef enum { NODE_KERNEL, NODE_COPY, NODE_FILL, NODE_HOST, NODE_EMPTY, NODE_GRAPH, NODE_ROWS, NODE_RECORD, NODE_WAIT, NODE_ALLOCATE, NODE_FREE, NODE_CONDITIONAL } NodeKind;
+void begin_capture(struct Stream *stream, Graph *graph);
+void come_after(Graph *graph, Node *const *nodes, size_t count); /* the next captured node */
+typedef enum { NODE_KERNEL, NODE_COPY, NODE_FILL, NODE_HOST, NODE_EMPTY, NODE_GRAPH, NODE_ROWS, NODE_RECORD, NODE_WAIT, NODE_ALLOCATE, NODE_FREE, NODE_CONDITIONAL } NodeKind; /* the last three are not copied */
 enum { IF, WHILE, SWITCH }; /* kinds of conditional nodes */
 struct Node {
     NodeKind kind;
@@ -204,6 +208,7 @@ Result set_node_kernel(Node *node, Function *function, const Shape *shape, void 
 Result pack_parameters(Function *function, void **parameters, void **extra, char *bytes);
 Result allocate_for_graph(Address *address, uint64_t bytes);
 Node *add_node(Graph *graph, NodeKind kind);
+Node *capture_node(Graph *graph, NodeKind kind);
 Result run_graph(Graph *graph, const void *stream);
 
 Result launch_bytes(Function *function, const Shape *shape, const void *stream, const void *parameters);
