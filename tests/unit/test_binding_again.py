@@ -30,6 +30,37 @@ ADD = """
 }
 """
 
+BLOCKS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 r) malloc (.param .b64 size);
+.visible .entry make(.param .u64 x) {
+    .reg .b64 %a<4>;
+    ld.param.u64 %a1, [x];
+    mov.u64 %a2, 64;
+    {
+        .param .b64 size; .param .b64 r;
+        st.param.b64 [size], %a2;
+        call.uni (r), malloc, (size);
+        ld.param.b64 %a3, [r];
+    }
+    st.global.u64 [%a1], %a3;
+    ret;
+}
+.visible .entry use(.param .u64 x) {
+    .reg .b64 %a<3>; .reg .b32 %r; .reg .pred %p;
+    ld.param.u64 %a1, [x];
+    ld.global.u64 %a2, [%a1];
+    setp.eq.u64 %p, %a2, 0;
+    @%p bra done;
+    mov.u32 %r, 3;
+    st.u32 [%a2], %r;
+done:
+    ret;
+}
+"""
+
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Any:
@@ -103,3 +134,12 @@ def test_bytes_that_a_launch_writes_are_written_for_an_equal_one(kernel: Any) ->
     first, second = (launch(kernel, address, memory) for _ in range(2))
     assert "uninitialized-read" in [finding.code for finding in first.findings]
     assert "uninitialized-read" not in [finding.code for finding in second.findings]
+
+
+def test_memory_that_has_the_address_of_a_block_is_bound_anew(tmp_path: Path) -> None:
+    (tmp_path / "blocks.ptx").write_text(BLOCKS)
+    module = wsemu.load_ptx(tmp_path / "blocks.ptx")
+    memory = DeviceMemory()
+    address = numbers(memory)
+    verdicts = [launch(module[name], address, memory, 1).verdict for name in ("use", "make", "use")]
+    assert verdicts == ["verified", "verified", "incomplete"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wsemu.launch.code import Code
+from wsemu.launch.heap import holds_blocks
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class Binding:
             return None
         # variables of the module may have other values now, and then the program is another one
         program = self._kernel.program(known.arguments, self._chosen.fma)
-        return known if program is known.bound.program else None
+        # memory that now has addresses of blocks that other launches allocated needs another program, too
+        return known if program is known.bound.program and not holds_blocks(known.bound) else None
 
     @property
     def arguments(self) -> Sequence[Any] | None:
