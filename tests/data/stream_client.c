@@ -62,6 +62,15 @@ int main(int count, char **words) {
     else if (!strcmp(what, "legacy") || !strcmp(what, "nonblocking")) launch(x, NULL);
     else if (!strcmp(what, "copied")) cuMemcpyHtoDAsync_v2(x, pinned, 256, b);
     else if (!strcmp(what, "filled")) cuMemsetD32Async(x, 1, 32, b);
+    else if (!strcmp(what, "met") || !strcmp(what, "met in order")) { /* CTA 0 waits for CTA 1, which a run in order starts later */
+        void *meet = NULL, *arguments[] = {&x};
+        cuModuleGetFunction(&meet, module, "meet");
+        cuMemsetD32Async(x, 0, 32, a);
+        cuStreamSynchronize(a);
+        cuLaunchKernel(meet, 2, 1, 1, 1, 1, 1, 0, a, arguments, NULL);
+        if (!strcmp(what, "met in order")) cuStreamSynchronize(a);
+        cuMemsetD32Async(x + 8, 1, 1, b);
+    }
     else if (!strcmp(what, "called")) { cuLaunchHostFunc(a, call, NULL); launch(x, b); } /* call may wake the thread that issues it */
     else if (!strcmp(what, "freed") || !strcmp(what, "kept")) {
         cuMemAllocAsync(&y, 128, a);

@@ -36,6 +36,13 @@ def test_a_copy_of_pageable_memory_is_ordered_as_cuda_promises_if_that_is_strict
     assert "error[stream-race]" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(("what", "races"), [("met", True), ("met in order", False)])
+def test_a_verified_launch_whose_run_was_cut_off_may_access_what_its_instructions_can(client, what, races):
+    done = run(client, what)
+    assert "2 kernels, 2 launches: 2 verified" in done.stdout, done.stdout + done.stderr
+    assert ("between launches  incomplete" in done.stdout) == ("write-after-write" in done.stdout) == races, done.stdout
+
+
 @pytest.mark.parametrize(
     ("what", "code"),
     [

@@ -31,7 +31,7 @@ def report_conflict(conflict: Conflict) -> None:
     elif conflict.certain:
         report_finding(finding)
     elif CHECKER_OF[finding.code] in chosen.checkers:
-        note = f"{finding.message}: the trace is too long to determine which bytes are accessed"
+        note = f"{finding.message}: the trace is too long, or ends early, to determine which bytes are accessed"
         deliver(_report("incomplete", [], [note], ["unknown accesses"]))
 
 

@@ -76,8 +76,11 @@ def access_kind(program: Program, pc: int) -> str | None:
 
 
 def possible_accesses(bound: Bound, places: Places) -> dict[int, set[str]]:
-    """Return the segments of arrays that a launch may touch, and how, from its executed instructions."""
-    program, executions = places.program, places.outcome.executions
+    """Return the segments of arrays that a launch may touch, and how, from its executed instructions; from all, if its
+    run was cut off."""
+    program = places.program
+    # a run that was cut off has not reached all instructions of a launch that is verified
+    executions = places.outcome.executions if places.outcome.status == "done" else [1] * len(program.code)
     named = {array.name: array.segment for array in bound.arrays}
     if _ACCESSES not in program.derived:
         own = {array.name for array in (*program.shared, *program.locals)}
@@ -111,10 +114,10 @@ class Footprint:
         self._segments = len(bound.segments)
         self._found: list[Touched] | None = None
         self._dependents: Dependents | None = None
-        self._complete = True
+        self._complete = places.outcome.status == "done"
 
     def accesses(self) -> list[Touched] | None:
-        """Return the accesses; None if the trace is incomplete."""
+        """Return the accesses; None if the run or its trace is incomplete."""
         self._run()
         return self._found if self._complete else None
 

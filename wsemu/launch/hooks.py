@@ -100,7 +100,7 @@ CTAs"""
 traceable: Hooks[Callable[[Report, Places, Tracer], None]] = Hooks("traceable")
 """called with each checked launch and a function that traces it, before the observers"""
 finished: Hooks[Callable[[Bound, Places, Tracer], None]] = Hooks("finished")
-"""called with each launch that ran to its end, before its report is delivered"""
+"""called with each launch that ran to its end, or is verified, before its report is delivered"""
 admitting: Hooks[Callable[[str], bool]] = Hooks("admitting")
 """called with the kernel's name before each launch that would be checked; if one returns False, the launch is not
 checked"""
