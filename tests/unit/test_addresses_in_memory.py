@@ -246,7 +246,7 @@ AT_NUMBERS = """
 {
 .reg .b32 %r<3>; .reg .b64 %rd<2>;
 .shared .align 16 .b8 s[64];
-ld.param.u64 %rd1, [o]; mov.u32 %r1, 0;
+ld.param.u64 %rd1, [o]; mov.u32 %r1, 0; mov.u32 %r2, s; sub.u32 %r2, %r2, %r2;
 st.shared.u64 [s+16], %rd1;
 ld.shared.u32 %r2, [ADDRESS]; st.global.u32 [%rd1], %r2;
 ret;
@@ -254,8 +254,10 @@ ret;
 """
 
 
-@pytest.mark.parametrize("address", ["%r1+16", "16"])
-def test_half_of_a_stored_address_may_be_read_at_a_number(address: str) -> None:
-    kernel = wsemu.load_ptx(AT_NUMBERS.replace("ADDRESS", address)).only()
+@pytest.mark.parametrize(("address", "space"), [
+    ("%r1+16", "shared"), ("16", "shared"), ("%r1+16", "local"), ("%r2+16", "local"),
+])  # fmt: skip
+def test_half_of_a_stored_address_may_be_read_at_a_number(address: str, space: str) -> None:
+    kernel = wsemu.load_ptx(AT_NUMBERS.replace("ADDRESS", address).replace("shared", space)).only()
     report = wsemu.check(kernel, 1, 1, (np.zeros(8, np.uint32),))
     assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report

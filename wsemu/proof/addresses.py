@@ -75,8 +75,6 @@ _SMALL = frozenset(("shared", "dynamic", "local", "parameter", "constant"))
 """address spaces in which an address has 32 significant bits"""
 _RECORDED = frozenset(("shared", "dynamic", "local"))
 """address spaces in which a traced run gives the addresses of an access"""
-_AT_NUMBERS = frozenset(("shared", "dynamic"))
-"""address spaces in which programs use numbers as addresses"""
 _ON_COLUMNS = find_opcodes(lambda row: row.moves.unit == "columns")
 """opcodes of all operations that access tensor memory"""
 _OUTLIVE = ("global", "variable", "constant", "heap")
@@ -972,6 +970,7 @@ class _Analysis:
         number = 0
         at, step = address.at + offset, address.step
         others = () if places[0] in self._places.tables.values() else (ELSEWHERE,)
+        at_numbers = self._places.of(*_RECORDED) & ~self._places.frames.plus
         for place in list(self._memory) if ELSEWHERE in places else (*places, *others):
             contents = self._memory.get(place)
             if contents is None:
@@ -979,7 +978,7 @@ class _Analysis:
             number |= contents.number
             anywhere = ELSEWHERE in places and place != ELSEWHERE
             found = functools.reduce(_join_values, contents.loadable_values(at, step, size, anywhere=anywhere), found)
-            if place != ELSEWHERE and (place in places or (anywhere and self._places.spaces[place] in _AT_NUMBERS)):
+            if place != ELSEWHERE and (place in places or (anywhere and at_numbers >> place & 1)):
                 part = contents.part(at, 1 if anywhere else step, size)
                 if part.plus:
                     found = _join_values(found, part._replace(loaded=1 << place))
