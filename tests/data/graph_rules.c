@@ -15,6 +15,8 @@ int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, uns
 int cuGraphCreate(void **, unsigned), cuGraphDestroy(void *), cuGraphExecDestroy(void *), cuGraphInstantiateWithFlags(void **, void *, unsigned long long), cuGraphLaunch(void *, void *), cuGraphClone(void **, void *), cuGraphAddDependencies(void *, void **, void **, size_t), cuGraphGetNodes(void *, void **, size_t *), cuGraphGetEdges(void *, void **, void **, size_t *);
 int cuGraphAddKernelNode_v2(void **, void *, void **, size_t, Kernel *), cuGraphAddMemsetNode(void **, void *, void **, size_t, Fill *, void *), cuGraphAddHostNode(void **, void *, void **, size_t, Host *), cuGraphAddEventRecordNode(void **, void *, void **, size_t, void *), cuGraphAddChildGraphNode(void **, void *, void **, size_t, void *), cuGraphAddEmptyNode(void **, void *, void **, size_t), cuGraphAddMemAllocNode(void **, void *, void **, size_t, Memory *), cuGraphAddNode_v2(void **, void *, void **, void *, size_t, Node *);
 int cuGraphNodeSetEnabled(void *, void *, unsigned), cuGraphMemcpyNodeSetParams(void *, void *), cuGraphExecChildGraphNodeSetParams(void *, void *, void *), cuGraphExecUpdate_v2(void *, void *, void *), cuGraphKernelNodeSetAttribute(void *, int, void *), cuGraphConditionalHandleCreate(uint64_t *, void *, void *, unsigned, unsigned), cuUserObjectCreate(void **, void *, void (*)(void *), unsigned, unsigned), cuGraphRetainUserObject(void *, void *, unsigned, unsigned);
+typedef struct { int type, id; } Location;
+int cuMemAdvise_v2(uint64_t, size_t, int, Location);
 void wsemu_clear_error(void);
 static int destroyed;
 static void destroy(void *data) { destroyed += *(int *)data; }
@@ -73,6 +75,7 @@ int main(int count, char **words) {
     CALL(cuGraphAddDependencies(other, &nodes[6], &nodes[4], 1)); CALL(cuGraphCreate(&graph, 0)); CALL(cuGraphAddChildGraphNode(nodes, graph, 0, 0, other)); printf("circle in a child %d\n", cuGraphInstantiateWithFlags(&exec, graph, 0));
     Memory memory = {.type = 1, .place = 2, .bytes = 64}; CALL(cuGraphCreate(&graph, 0)); printf("memory of the host %d", cuGraphAddMemAllocNode(nodes, graph, 0, 0, &memory));
     memory.place = 1; CALL(cuGraphAddMemAllocNode(nodes, graph, 0, 0, &memory)); printf(", clone %d\n", cuGraphClone(&copy, graph));
+    printf("advice about device memory %d\n", cuMemAdvise_v2(x, 4, 1, (Location){1, 0}));
     /* launches are checked as outside a graph */
     CALL(cuStreamBeginCapture_v2(stream, 0)); CALL(cuMemcpyDtoHAsync_v2(&back, x, 4, stream)); CALL(cuStreamEndCapture(stream, &graph)); many = 1; CALL(cuGraphGetNodes(graph, nodes, &many));
     printf("no copy %d\n", cuGraphMemcpyNodeSetParams(nodes[0], 0)); LAUNCH(graph);

@@ -301,3 +301,38 @@ print("x =", value[0])
     done = run(file, "cuda", "numpy")
     assert "x = 42" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
+
+
+def test_code_for_the_linker_runs_together_with_a_file_of_ptx(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(
+        """
+import numpy as np
+from cuda.bindings import driver, nvjitlink
+from cuda.core import Device, LaunchConfig, ObjectCode, Program, ProgramOptions, launch
+
+device = Device()
+device.set_current()
+arch = f"sm_{device.arch}"
+kernel = 'extern "C" __device__ int twice(int); extern "C" __global__ void k(int *x) { *x = twice(21); }'
+function = 'extern "C" __device__ int twice(int x) { return 2 * x; }'
+code = Program(kernel, "c++", ProgramOptions(arch=arch, link_time_optimization=True)).compile("ltoir").code
+text = Program(function, "c++", ProgramOptions(arch=arch, relocatable_device_code=True)).compile("ptx").code
+open("FILE", "wb").write(text)
+link = nvjitlink.create(2, [f"-arch={arch}", "-lto"])
+nvjitlink.add_data(link, nvjitlink.InputType.LTOIR, code, len(code), "kernel")
+nvjitlink.add_file(link, nvjitlink.InputType.PTX, "FILE")
+nvjitlink.complete(link)
+linked = bytearray(nvjitlink.get_linked_cubin_size(link))
+nvjitlink.get_linked_cubin(link, linked)
+stream = device.create_stream()
+x = device.allocate(4, stream=stream)
+launch(stream, LaunchConfig(grid=1, block=1), ObjectCode.from_cubin(bytes(linked)).get_kernel("k"), x)
+stream.sync()
+value = np.zeros(1, np.int32)
+driver.cuMemcpyDtoH(value.ctypes.data, int(x.handle), 4)
+print("x =", value[0])
+""".replace("FILE", str(tmp_path / "twice.ptx"))
+    )
+    done = run(file, "cuda", "numpy")
+    assert "x = 42" in done.stdout, done.stdout + done.stderr

@@ -110,6 +110,7 @@ moved child 801
 another child 1
 circle in a child 1
 memory of the host 1, clone 801
+advice about device memory 1
 no copy 1
 2048 threads 1
 unloaded 400

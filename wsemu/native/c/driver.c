@@ -599,9 +599,11 @@ typedef struct Location { int type, id; } Location; /* passed by value, in one r
 enum { AT_DEVICE = 1, AT_HOST, AT_NODE, AT_OWN_NODE, NOWHERE = -2, HOST_ID = -1 };
 static Location location_of(int device) { return device == HOST_ID ? (Location){AT_HOST, 0} : (Location){AT_DEVICE, device}; }
 static Result check_location(Location location) { NEED(location.type >= AT_DEVICE && location.type <= AT_OWN_NODE && (location.type != AT_DEVICE || !location.id)); return SUCCESS; }
+static bool is_managed(const Allocation *one) { return one && (one->kind == MANAGED || one->kind == BLANK || one->kind == VARIABLE); } /* a variable may be */
 EXPORT Result cuMemAdvise_v2(Address address, size_t bytes, int advice, Location location) {
     BEGIN; NEED(bytes && host_memory(address, bytes) && advice >= 1 && advice <= 6);
     Allocation *one = find_allocation(address);
+    NEED(is_managed(one));
     int *preferred = one->preferred, bit = location.type == AT_DEVICE ? 1 : 2;
     Result wrong = advice == 3 || advice >= 5 ? check_location(location) : SUCCESS;
     if (wrong) return wrong;
@@ -617,10 +619,11 @@ EXPORT Result cuMemAdvise_v2(Address address, size_t bytes, int advice, Location
 }
 EXPORT Result cuMemAdvise(Address address, size_t bytes, int advice, int device) { return cuMemAdvise_v2(address, bytes, advice, location_of(device)); }
 EXPORT Result cuMemPrefetchAsync_v2(Address address, size_t bytes, Location location, unsigned flags, void *stream) {
-    BEGIN; (void)flags; NEED(bytes && host_memory(address, bytes));
+    BEGIN; NEED(bytes && host_memory(address, bytes) && !flags);
     Result wrong = check_location(location);
     if (wrong) return wrong;
     Allocation *one = find_allocation(address);
+    NEED(is_managed(one));
     one->prefetched[0] = location.type, one->prefetched[1] = location.id;
     return check_stream(stream);
 }
@@ -629,7 +632,7 @@ static int place_of(const int *location) { return location[0] == AT_DEVICE ? loc
 EXPORT Result cuMemRangeGetAttribute(int *data, size_t room, int attribute, Address address, size_t bytes) {
     BEGIN; NEED(data && room >= sizeof(int) && room % sizeof(int) == 0 && bytes && host_memory(address, bytes) && attribute >= 1 && attribute <= 8);
     const Allocation *one = find_allocation(address);
-    NEED(one->kind == MANAGED || one->kind == BLANK);
+    NEED(is_managed(one));
     NEED(attribute == 3 || room == sizeof(int));
     switch (attribute) {
     case 1: *data = one->read_mostly; break;

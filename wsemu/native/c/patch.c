@@ -195,8 +195,23 @@ static int nvlink_add(void *handle, int kind, const void *data, size_t bytes, co
     return nvlink.add(handle, kind, data, bytes, name);
 }
 
+/* Note a file by its name, and PTX by its text, which becomes part of the result. */
+static void note_file(void *handle, int kind, const char *name) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = kind == LINK_PTX && name ? fopen(name, "r") : NULL;
+    if (file) {
+        FILE *copy = open_memstream(&text, &bytes);
+        for (int next; copy && (next = fgetc(file)) != EOF;) fputc(next, copy);
+        if (copy) fclose(copy);
+        fclose(file);
+    }
+    note_input(handle, kind, text, bytes, name);
+    free(text);
+}
+
 static int nvlink_add_file(void *handle, int kind, const char *name) {
-    note_input(handle, kind, NULL, 0, name);
+    note_file(handle, kind, name);
     return nvlink.add_file(handle, kind, name);
 }
 
