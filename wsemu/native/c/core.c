@@ -168,7 +168,10 @@ Graph *capturing(const void *stream) {
 /* A stream captures into a graph: streams that join it later end with it, because they keep its number. */
 void begin_capture(Stream *stream, Graph *graph) {
     static uint64_t captures;
-    if (!graph->capture_number) graph->capture_number = ++captures;
+    if (!graph->capture_number) {
+        graph->capture_number = ++captures;
+        graph->origin = stream;
+    }
     stream->capture = graph;
     stream->capture_number = graph->capture_number;
 }

@@ -854,6 +854,7 @@ EXPORT Result cuStreamEndCapture(void *stream, void **graph) {
     HANDLE(stream, STREAM);
     Graph *found = capturing(stream);
     if (!found) return ILLEGAL_STATE;
+    if (found->origin != stream_of(stream)) return CAPTURE_UNMATCHED;
     stream_of(stream)->capture = NULL;
     found->capture_number = found->before_count = 0;
     if (graph) *graph = found;

@@ -167,6 +167,7 @@ typedef struct Graph {
     uint32_t object_count;
     uint64_t flags; /* of its instantiation */
     uint64_t capture_number; /* of the capture into it; 0: it is not captured */
+    const Stream *origin;    /* the stream in which it began */
     Node **before;           /* the nodes that the next captured one comes after */
     uint32_t before_count;
 } Graph;
