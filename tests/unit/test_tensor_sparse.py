@@ -286,14 +286,34 @@ def pair_product(source: Any) -> Any:
     return np.concatenate([a[128 * cta :][:128] @ b[:, ks[cta]].T for cta in (0, 1)])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("kept", "codes"), [(True, set()), (False, {"tmem-race"})])
-def test_each_cta_of_a_pair_has_its_metadata(kept: bool, codes: set[str], engine: Engine):
-    """Without a wait the stores of metadata are not ordered before the product."""
+def pair_text() -> str:
+    """Return the text of a pair that multiplies sparse rows of f16."""
     text = PAIR
     for old, new in EDITS:
         assert text.count(old) == 1
         text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize(("kind", "types"), [("f8f6f4", 0), ("tf32", 2 << 7 | 2 << 10)])
+def test_engines_agree_on_random_bits_of_a_pair(kind: str, types: int):
+    source = np.random.default_rng(3).integers(0, 256, 16384, dtype=np.uint8)
+    text = pair_text().replace("kind::f16", f"kind::{kind}").replace("0x10040014", hex(0x10040014 | types))
+    results = []
+    for engine in ENGINES:
+        results.append(np.zeros((256, 16), np.uint32))
+        arguments = source.copy(), results[-1]
+        report = wsemu.check(wsemu.load_ptx(text)["k"], 2, 128, arguments, engine=engine, cluster=2)
+        assert report.verdict == "verified", report
+    assert results[0].any()
+    assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("kept", "codes"), [(True, set()), (False, {"tmem-race"})])
+def test_each_cta_of_a_pair_has_its_metadata(kept: bool, codes: set[str], engine: Engine):
+    """Without a wait the stores of metadata are not ordered before the product."""
+    text = pair_text()
     text = text if kept else text.replace("  tcgen05.wait::st.sync.aligned;\n", "")
     source = np.random.default_rng(4).integers(-2, 3, 8192).astype(np.float16)
     result = np.zeros((256, 16), np.float32)

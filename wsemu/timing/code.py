@@ -65,9 +65,9 @@ class Instruction(NamedTuple):
     sources: tuple[int, ...]
     results: tuple[int, ...]
     product: tuple[float, float] = (0.0, 0.0)
+    """cycles of a matrix multiplication on the tensor cores, and the latency of its result"""
     membar: float = 0.0
     """cycles that a warp waits first, until its earlier accesses are visible to other CTAs"""
-    """cycles of a matrix multiplication on the tensor cores, and the latency of its result"""
 
 
 class Code:
