@@ -306,7 +306,7 @@ def test_engines_agree_on_random_bits_of_a_pair(kind: str, types: int):
         report = wsemu.check(wsemu.load_ptx(text)["k"], 2, 128, arguments, engine=engine, cluster=2)
         assert report.verdict == "verified", report
     assert results[0].any()
-    assert np.array_equal(*results)
+    assert np.array_equal(results[0], results[1])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
