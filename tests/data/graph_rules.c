@@ -46,6 +46,7 @@ int main(int count, char **words) {
     /* captured nodes come after the nodes that they are captured behind */
     CALL(cuGraphCreate(&graph, 0)); CALL(cuGraphAddKernelNode_v2(&nodes[0], graph, 0, 0, &kernel)); CALL(cuGraphAddMemsetNode(&nodes[1], graph, 0, 0, &five, context)); CALL(cuGraphAddDependencies(graph, &nodes[1], &nodes[0], 1));
     CALL(cuStreamBeginCaptureToGraph(stream, graph, nodes, 0, 1, 0)); CALL(cuMemcpyDtoHAsync_v2(&back, x, 4, stream));
+    printf("begun twice %d\n", cuStreamBeginCaptureToGraph(joined, graph, nodes, 0, 1, 0));
     /* a stream that joins a capture leaves it at the end */
     CALL(cuEventRecord(event, stream)); CALL(cuStreamWaitEvent(joined, event, 0)); printf("ended elsewhere %d\n", cuStreamEndCapture(joined, &graph)); CALL(cuStreamEndCapture(stream, &graph));
     LAUNCH(graph); printf("captured %u\n", back); CALL(cuGraphGetEdges(graph, 0, 0, &many)); printf("edges %zu\n", many);

@@ -95,6 +95,7 @@ def test_graphs_of_the_driver_are_as_their_nodes_and_edges_say(tmp_path):
 
 RULES = """
 disabled 6
+begun twice 401
 ended elsewhere 903
 captured 6
 edges 2

@@ -208,7 +208,7 @@ enum { EDGE_BYTES = 8 };
 /* Nodes wait for the whole of the nodes before them: an edge that lets a kernel start before, or a port, is refused. */
 static Result check_plain(const void *edges, size_t count) {
     for (size_t n = 0; edges && n < EDGE_BYTES * count; n++)
-        if (((const char *)edges)[n]) return unsupported("edges of graphs that are programmatic or have ports");
+        if (((const char *)edges)[n]) return unsupported("cuGraphAddDependencies_v2 of edges that are programmatic or have ports");
     return SUCCESS;
 }
 static Result check_place(Graph *graph, Node *const *before, const void *edges, size_t count) {
@@ -231,7 +231,7 @@ static Node *place(Node **out, Graph *graph, Node *const *before, size_t count, 
 EXPORT Result cuStreamBeginCaptureToGraph(void *stream, Graph *graph, Node *const *before, const void *edges, size_t count, int mode) {
     BEGIN;
     Result result = check_place(graph, before, edges, count);
-    if (!result) result = cuStreamBeginCapture_v2(stream, mode);
+    if (!result) result = graph->capture_number ? ILLEGAL_STATE : cuStreamBeginCapture_v2(stream, mode);
     if (result) return result;
     begin_capture(stream_of(stream), graph);
     come_after(graph, before, count);
