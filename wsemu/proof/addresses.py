@@ -710,6 +710,8 @@ class _Analysis:
     ) -> None:
         self._program = program
         self._places = _Places(program, segment_of, name_of)
+        self._at_numbers = self._places.of(*_RECORDED) & ~self._places.frames.plus
+        """allocations in which programs use numbers as addresses; frames of functions have addresses of their own"""
         of_row: SegmentOf = segment_of.get
         regions = Regions(program, 0, of_row)
         self._decoder = Decoder(program, regions, {})
@@ -970,7 +972,6 @@ class _Analysis:
         number = 0
         at, step = address.at + offset, address.step
         others = () if places[0] in self._places.tables.values() else (ELSEWHERE,)
-        at_numbers = self._places.of(*_RECORDED) & ~self._places.frames.plus
         for place in list(self._memory) if ELSEWHERE in places else (*places, *others):
             contents = self._memory.get(place)
             if contents is None:
@@ -978,7 +979,7 @@ class _Analysis:
             number |= contents.number
             anywhere = ELSEWHERE in places and place != ELSEWHERE
             found = functools.reduce(_join_values, contents.loadable_values(at, step, size, anywhere=anywhere), found)
-            if place != ELSEWHERE and (place in places or (anywhere and at_numbers >> place & 1)):
+            if place != ELSEWHERE and (place in places or (anywhere and self._at_numbers >> place & 1)):
                 part = contents.part(at, 1 if anywhere else step, size)
                 if part.plus:
                     found = _join_values(found, part._replace(loaded=1 << place))
