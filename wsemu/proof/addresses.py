@@ -518,6 +518,8 @@ class _Places:
         """row -> the space whose first address it holds"""
         self.tables: dict[str | None, int] = {}
         """name of a table of the heap -> its bit; these tables hold no addresses of the program"""
+        self.heaps = frozenset(array.name for array in program.constant_arrays if array.heap == "bytes")
+        """name of the heap, which contains all blocks"""
         self.dynamic = NOTHING
         """first address of dynamic shared memory"""
         self.dynamic_offset = -(-program.shared_bytes // 16) * 16
@@ -900,13 +902,14 @@ class _Analysis:
             return self._saved_value((name, offset), step, state)
         address = self._address(step, state)
         self._followed |= address.loaded
+        at_numbers = 0 if name in self._places.heaps else self._at_numbers  # blocks are in global memory
         found = []
         for places, to in self._spots(step, address):
             if step.kind == "load" and COPIED in step.writes:
                 self._source = _Source(places, to, step.reach)
                 found.append([_number(*(field.value for field in self._copied_fields()))])
             elif step.kind in ("load", "atomic"):
-                found.append([self._load(places, to, n * size, size) for n in range(len(step.writes))])
+                found.append([self._load(places, to, n * size, size, at_numbers) for n in range(len(step.writes))])
             if step.kind in ("store", "atomic"):
                 for field in self._stored_fields(step, state, to):
                     for place in places:
@@ -964,7 +967,9 @@ class _Analysis:
         at = field.at - source.at + to.at
         return _Field(at % step if step else at, step, field.size, value)
 
-    def _load(self, places: Sequence[int], address: Value, offset: int, size: int) -> Value:
+    def _load(self, places: Sequence[int], address: Value, offset: int, size: int, at_numbers: Bits) -> Value:
+        """Return the possible results of a load.  At an unknown address, it may read a part of an address that is
+        stored in one of the allocations `at_numbers`."""
         found = NOTHING
         if size == 8:
             loaded = functools.reduce(operator.or_, (1 << place for place in places))
@@ -979,7 +984,7 @@ class _Analysis:
             number |= contents.number
             anywhere = ELSEWHERE in places and place != ELSEWHERE
             found = functools.reduce(_join_values, contents.loadable_values(at, step, size, anywhere=anywhere), found)
-            if place != ELSEWHERE and (place in places or (anywhere and self._at_numbers >> place & 1)):
+            if place != ELSEWHERE and (place in places or (anywhere and at_numbers >> place & 1)):
                 part = contents.part(at, 1 if anywhere else step, size)
                 if part.plus:
                     found = _join_values(found, part._replace(loaded=1 << place))
