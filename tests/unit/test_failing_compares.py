@@ -194,3 +194,28 @@ def test_cas_that_fails_once_and_then_takes_the_lock(
     report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 64, (np.array([1, 0, 0], np.uint32),), engine=engine)
     assert (report.verdict == "failed") != right
     assert right or {finding.code for finding in report.errors} <= {"race", "intra-warp-race"}
+
+
+@ENGINES
+@pytest.mark.parametrize(("line", "verdict", "codes"), [
+    ("W y 1; A cas g 1 | P1@1: W y 1; A exch g 1; R g -> b", "verified", {"same-value-store"}),
+    ("W y 1; A cas g 1 | P1@1: W y 1; A exch g 1; R g relaxed cta -> b", "verified", {"same-value-store"}),
+    ("W y 1; A cas g 1 acq_rel gpu | P1@1: W y 1; A exch g 1 acq_rel gpu; R g -> b; R y", "failed", {"race"}),
+    ("W y 1; A cas g 1 | P1@1: W y 2; A exch g 1; R g -> b", "failed", {"race"}),
+    ("W y 1; A cas g 1 | P1@1: W y 1; R g -> b", "failed", {"race", "same-value-store"}),
+])  # fmt: skip
+def test_stores_of_one_value_beside_a_cas_that_an_exchange_observes(
+    line: str, verdict: str, codes: set[str], engine: Engine
+) -> None:
+    """The read comes after the `cas` if that writes.  The stores of one value are then the only unordered accesses."""
+    judged = judged_strong(parse(f"P0@0: {line}"), engine)
+    assert judged.found.wrong == (verdict == "failed")
+    assert (judged.verdict, {*judged.codes} >= codes, judged.complaint) == (verdict, True, "")
+
+
+@ENGINES
+def test_stores_of_one_value_beside_atomics_whose_executions_are_not_all_tried(engine: Engine) -> None:
+    own = "W y 1; W x 2; F sc cta; W f 2 relaxed gpu; A cas g 1 relaxed gpu"
+    other = "W y 1; A exch g 1 release gpu; R g relaxed cta -> b; A exch f 1 acquire sys -> c"
+    judged = judged_strong(parse(f"P0@0/0: {own} | P1@1/0: {other}"), engine)
+    assert (judged.verdict, judged.codes, judged.complaint) == ("incomplete", ("same-value-store",), "")

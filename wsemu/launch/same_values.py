@@ -30,7 +30,7 @@ from wsemu.model.codes import CODES
 from wsemu.model.data import replace
 from wsemu.model.effects import PUTS
 from wsemu.model.errors import UnsupportedError
-from wsemu.model.isa import FIRST_STORE, LANES, N_ATOMIC, N_MEMORY, NAMES, WRITE, access_shape
+from wsemu.model.isa import ATOMIC, FIRST_STORE, LANES, N_ATOMIC, N_MEMORY, NAMES, WRITE, access_shape
 from wsemu.model.outcome import COMPARED
 from wsemu.proof.taint import examine
 from wsemu.proof.together import known_masks
@@ -61,20 +61,25 @@ def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
     many."""
     outcome, trace, initial = run
     errors = [raw for raw in outcome.findings if raw.code in CODES and CODES[raw.code].severity == "error"]
-    racing = _races(bound.program, errors)
+    races = _races(bound.program, errors)
+    racing = [raw for raw in races if _are_stores(raw)]
     others = [raw for raw in errors if raw.code not in RACES and raw.code not in RULES]
-    if not racing or others or outcome.status != "done" or not all(map(_are_stores, racing)):
+    if not racing or others or outcome.status != "done":
         return run
+    left = [raw for raw in races if not _are_stores(raw)]
+    if any(ATOMIC not in (raw.detail["kind"], raw.detail["other_kind"]) for raw in left):
+        return run
+    aside = frozenset(map(_pair, left))  # atomics may order them: the verdict decides
     if outcome.overflow or not {"race", "intra-warp", "same-value"} <= bound.settings.checkers:
         return run
     before = initial()
     if any(kept is None for kept in before):
         return run
     segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
-    told = _compare_values(bound._replace(segments=segments), outcome, racing, tried=tried)
+    told = _compare_values(bound._replace(segments=segments), outcome, racing, aside, tried=tried)
     if told is None:
         return run if tried else _note_uncompared(run)
-    if _races(bound.program, told):
+    if _races(bound.program, told, aside):
         return run
     gone = {id(raw) for raw in racing}
     findings = [raw for raw in outcome.findings if id(raw) not in gone]
@@ -85,20 +90,22 @@ def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
     if _may_differ(bound, outcome, {pc for raw in (*racing, *more) for pc in (raw.pc, raw.other_pc)}):
         return run
     findings = sorted([*findings, *more], key=_key)
-    return replace(outcome, findings=findings), trace, initial
+    equal = frozenset(pair for raw in racing for pair in ((raw.pc, raw.other_pc), (raw.other_pc, raw.pc)))
+    return replace(outcome, findings=findings, equal_stores=equal), trace, initial
 
 
 def _compare_values(
-    again: Bound, outcome: Outcome, racing: list[RawFinding], *, tried: bool
+    again: Bound, outcome: Outcome, racing: list[RawFinding], aside: frozenset[frozenset[int]], *, tried: bool
 ) -> list[RawFinding] | None:
-    """Return the findings if values are compared; None if they are not.
+    """Return the findings if values are compared; None if they are not.  `aside` are the pairs of accesses whose races
+    are judged later.
 
     The reference engine can also decide races that the VM finds only because cells of shadow memory were wider before.
     """
     told = None
     if again.settings.engine == "vm":
-        told = _compare_on_vm(again, outcome, racing, MOST_RUN >> 8 if tried else MOST_RUN)
-        if told is not None and not (_races(again.program, told) and _mixes_widths(again, outcome)):
+        told = _compare_on_vm(again, outcome, racing, aside, MOST_RUN >> 8 if tried else MOST_RUN)
+        if told is not None and not (_races(again.program, told, aside) and _mixes_widths(again, outcome)):
             return told
     elif not tried:
         return _compare_on_reference(again, outcome)
@@ -107,9 +114,13 @@ def _compare_values(
     )
 
 
-def _races(program: Program, found: list[RawFinding]) -> list[RawFinding]:
-    """Return the races among findings, except those that are not modeled (see `verdict.meets_a_part`)."""
-    return [raw for raw in found if raw.code in RACES and not meets_a_part(program, raw)]
+def _races(
+    program: Program, found: list[RawFinding], aside: frozenset[frozenset[int]] = frozenset()
+) -> list[RawFinding]:
+    """Return the races among findings, except those between pairs of accesses that are set aside, and those that are
+    not modeled (see `verdict.meets_a_part`)."""
+    races = [raw for raw in found if raw.code in RACES and _pair(raw) not in aside]
+    return [raw for raw in races if not meets_a_part(program, raw)]
 
 
 def _mixes_widths(bound: Bound, outcome: Outcome) -> bool:
@@ -128,7 +139,9 @@ def _compare_on_reference(again: Bound, outcome: Outcome) -> list[RawFinding] | 
     return None if slow.status != "done" or slow.executions != outcome.executions or slow.overflow else slow.findings
 
 
-def _compare_on_vm(again: Bound, outcome: Outcome, racing: list[RawFinding], most: int) -> list[RawFinding] | None:
+def _compare_on_vm(
+    again: Bound, outcome: Outcome, racing: list[RawFinding], aside: frozenset[frozenset[int]], most: int
+) -> list[RawFinding] | None:
     """Return the findings of the VM other than stores of one value, found within a number of thread instructions; None
     if it cannot decide."""
     code = again.program.code[:, 0].tolist()
@@ -139,10 +152,10 @@ def _compare_on_vm(again: Bound, outcome: Outcome, racing: list[RawFinding], mos
     runs = range(1, LANES + 1) if by_copies else range(1)
     for _ in range(MOST_JOINED):
         most -= len(runs) * outcome.thread_operations
-        found = _with_stores_joined(again, outcome, frozenset(plain), runs) if most >= 0 else None
+        found = _with_stores_joined(again, outcome, frozenset(plain), aside, runs) if most >= 0 else None
         if found is None:
             return None
-        races = _races(again.program, found)
+        races = _races(again.program, found, aside)
         more = {pc for raw in races for pc in (raw.pc, raw.other_pc)}
         if not races:
             same = [
@@ -159,7 +172,7 @@ def _compare_on_vm(again: Bound, outcome: Outcome, racing: list[RawFinding], mos
 
 
 def _with_stores_joined(
-    again: Bound, outcome: Outcome, joined: frozenset[int], runs: Iterable[int]
+    again: Bound, outcome: Outcome, joined: frozenset[int], aside: frozenset[frozenset[int]], runs: Iterable[int]
 ) -> list[RawFinding] | None:
     """Return the findings with these stores joined, up to the first run with a race; None if the launch then behaves
     differently.  If several lanes store the same bytes by a bulk operation, there is one run for each of them, in which
@@ -172,7 +185,7 @@ def _with_stores_joined(
         if one.status != "done" or one.executions != outcome.executions or one.overflow:
             return None
         found = {_key(raw): raw for raw in one.findings if raw.code in WATCHED} | found
-        if _races(again.program, [*found.values()]):
+        if _races(again.program, [*found.values()], aside):
             break
     return [*found.values()]
 
@@ -200,6 +213,10 @@ def _note_uncompared(run: Ran) -> Ran:
 
 def _key(raw: RawFinding) -> tuple[str, int, int]:
     return raw.code, raw.pc, raw.other_pc
+
+
+def _pair(raw: RawFinding) -> frozenset[int]:
+    return frozenset((raw.pc, raw.other_pc))
 
 
 def _are_stores(raw: RawFinding) -> bool:

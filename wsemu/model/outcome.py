@@ -349,6 +349,9 @@ class Outcome:
     """trace, if one was requested"""
     written: dict[int, Any] = field(default_factory=dict, compare=False)
     """a 1 for each byte that is now initialized, for each `Allocated` segment that had uninitialized bytes"""
+    equal_stores: frozenset[tuple[int, int]] = frozenset()
+    """pairs of plain stores that nothing orders, and that write the same value in every schedule if nothing else
+    races"""
 
     @property
     def is_trap(self) -> bool:

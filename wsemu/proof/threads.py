@@ -270,15 +270,17 @@ class Knowledge:
         self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int],
         ordered: Container[int], cluster_of: Callable[[int], int] = int, others: bool = False,
         data: Container[int] = (), imagined: Imagined = NONE, unwatched: Container[int] = (),
+        equal: Container[tuple[int, int]] = (),
     ) -> None:  # fmt: skip
         """Begin a launch of `ctas` CTAs with `threads` threads each.
 
         With `lockstep`, a warp counts as one thread. `uncounted` are barrier operations without a thread count.
         `ordered` are the strong accesses whose interleavings are explored; others order nothing. `cluster_of` returns
         the cluster of a CTA. `others`: the launch has further CTAs, which are not followed. `data` are strong loads and
-        stores that are judged as plain ones, and `unwatched` are memory segments without race checks.
+        stores that are judged as plain ones, and `unwatched` are memory segments without race checks. `equal` are
+        pairs of plain stores that write the same value.
         """
-        self.data, self.imagined, self.unwatched = data, imagined, unwatched
+        self.data, self.imagined, self.unwatched, self.equal = data, imagined, unwatched, equal
         self.clusters = {c: -2 - cluster_of(c) for c in range(ctas)}
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
         self.ordered = ordered
@@ -809,6 +811,8 @@ class Knowledge:
             if not apart:
                 continue
             if not self._has_observed(cta, other, entry.thread):
+                if (other.pc, entry.pc) in self.equal:
+                    continue
                 if other.column in self.told:
                     self.loose = other.pc, entry.pc
                 else:
@@ -835,7 +839,8 @@ class Knowledge:
         elif entry.kind == ATOMIC:
             self.cells[place] = (*[e for e in written if e.thread != thread or not entry.covers(e)], entry), read
         else:
-            self.cells[place] = (entry,), ()
+            equal = [e for e in written if (e.pc, entry.pc) in self.equal and e.thread != thread]
+            self.cells[place] = (*equal, entry), ()
 
     # -- phases and copies ---------------------------------------------------------------------------------------------
     def _phase(self, event: Event) -> tuple[int, int]:

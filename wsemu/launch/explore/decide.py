@@ -147,19 +147,20 @@ def decide_large(bound: Bound, places: Places, *, left: list[Any]) -> Decided | 
         return None
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
     try:
-        options = _knowledge_options(bound, ordered, frozenset())
+        options = _knowledge_options(bound, places, ordered, frozenset())
         return decide_by_draws(bound, places, options, find_idle(bound, places.segment_of.get))
     finally:
         put_back(bound, left)
 
 
-def _knowledge_options(bound: Bound, ordered: frozenset[int], data: frozenset[int]) -> dict[str, Any]:
+def _knowledge_options(bound: Bound, places: Places, ordered: frozenset[int], data: frozenset[int]) -> dict[str, Any]:
     """Return the options of `Knowledge`; `data` are strong accesses that count as plain ones."""
     return {
         "uncounted": uncounted_barriers(bound.program),
         "ordered": ordered,
         "cluster_of": clusters(bound),
         "data": data,
+        "equal": places.outcome.equal_stores,
         "unwatched": frozenset(n for n, (_, may) in enumerate(bound.segments, FIRST_ARRAY) if may == UNWATCHED),
     }
 
@@ -213,7 +214,7 @@ class _Attempt:
         bound, ordered = self.bound, self.ordered
         self.polls = _polling_session(bound, ordered, self.logged)
         session = cast("Session", self.polls)
-        self.options = _knowledge_options(bound, ordered, self.data)
+        self.options = _knowledge_options(bound, self.places, ordered, self.data)
         x, y, z = bound.configuration.block
         self.size = session.ctas, x * y * z
         begin = functools.partial(Knowledge, bound.program, *self.size, **self.options)
