@@ -12,6 +12,7 @@ import wsemu
 from wsemu.frontend.ptx import lower
 from wsemu.launch.ptx import program_store
 from wsemu.machine import cache
+from wsemu.proof import taint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,3 +182,66 @@ def test_a_program_whose_variables_have_values_is_kept(folder: Path, compiled: l
         assert x[0] == value
         program_store.open_store.cache_clear()
     assert compiled == ["add"]
+
+
+COUNTING = (
+    """.version 8.0
+.target sm_90
+.address_size 64
+.visible .global .align 4 .u32 unused;
+.visible .entry count(.param .u64 x) {
+    .reg .b64 %a<3>; .reg .b32 %r<4>; .reg .pred %p<2>;
+    ld.param.u64 %a1, [x];
+    mov.u32 %r1, %tid.x;
+    atom.global.add.u32 %r2, [%a1], 1;
+    setp.eq.u32 %p1, %r1, 40;
+    @%p1 mov.u32 %r3, %r2;
+    mul.wide.u32 %a2, %r1, 4;
+    add.u64 %a2, %a1, %a2;
+    st.global.u32 [%a2+4], %r3;
+    ret;
+}
+"""
+    + "// a comment of a compiler\n" * (program_store.MIN_TEXT // 26)
+)
+
+
+@pytest.fixture
+def analyses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The analyses of influence that were performed."""
+    names: list[str] = []
+    analyze = taint.Analysis.__init__
+
+    def noting(self: taint.Analysis, *arguments: Any, **named: Any) -> None:
+        names.append(type(self).__name__)
+        analyze(self, *arguments, **named)
+
+    monkeypatch.setattr(taint.Analysis, "__init__", noting)
+    return names
+
+
+def count(*, lockstep: bool = False) -> wsemu.Report:
+    """Check a launch of a text that a new process would read; it uses none of the variables with values."""
+    program_store.open_store.cache_clear()
+    module = wsemu.load_ptx(COUNTING)
+    module.set(unused=np.uint32(1))
+    return wsemu.check(module["count"], 1, 32, (np.zeros(64, np.uint32),), lockstep=lockstep)
+
+
+def test_a_second_process_performs_no_analysis_of_the_code(folder: Path, analyses: list[str]) -> None:
+    first = count()
+    assert analyses
+    analyses.clear()
+    second = count()
+    assert analyses == []
+    assert (first.verdict, first.counters, first.notes) == (second.verdict, second.counters, second.notes)
+
+
+def test_results_of_later_launches_are_added_to_the_file(folder: Path, analyses: list[str]) -> None:
+    count()
+    analyses.clear()
+    count(lockstep=True)
+    assert analyses
+    analyses.clear()
+    count(lockstep=True)
+    assert analyses == []

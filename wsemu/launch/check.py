@@ -298,8 +298,6 @@ def _examine(
         return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised, memory)
     _write_output(done, raised)
     report, places, trace = done.report, done.places, done.trace
-    if isinstance(kernel, Code):
-        kernel.keep(done.bound.program)
     named = captured_arrays(done.bound.program)
     report = _enter_written(report, done, fresh)
     if report.verdict == "failed" and more is None and memory is None:
@@ -324,13 +322,18 @@ def _examine(
             keep(report, launched)
     if report.verdict == "verified" and done.initial is not None and more is None and memory is None:
         passed.keep(kernel, arguments, blank, named, done)
-    if places.outcome.status == "done" and not chosen.wants(report.kernel):
+    unwanted = places.outcome.status == "done" and not chosen.wants(report.kernel)
+    ended = places.outcome.status == "done" or report.verdict == "verified"  # its initial run may be cut off
+    keeps_later = memory is not None and finished and ended and not unwanted  # its session keeps more results
+    if isinstance(kernel, Code) and not keeps_later:
+        kernel.keep(done.bound.program)
+    if unwanted:
         return report  # no further result is requested
     for look in traceable:
         look(report, places, trace)
     for observer in observers:
         observer(report)
-    if places.outcome.status == "done" or report.verdict == "verified":  # its initial run may be cut off
+    if ended:
         for enter in finished:
             enter(done.bound, places, trace)
     return report

@@ -175,15 +175,17 @@ def _to_python(value: Any) -> Any:
 
 def depends_on_contents(places: Places) -> bool:
     """Return whether the contents of arrays decide branches or addresses of a launch."""
-    derived = places.program.derived
-    if "contents_decide" not in derived:
+    from wsemu.proof.taint_steps import segment_pattern
+
+    program, segment_of = places.program, places.segment_of.get
+
+    def decide() -> bool:
         from wsemu.proof.contents import Contents
 
-        everything = [1] * len(places.program.code)
-        found = Contents(places.program, everything, places.segment_of.get, frozenset()).steering()
-        derived["contents_decide"] = any(source.segment >= 0 for source in found)
-    decided: bool = derived["contents_decide"]
-    return decided
+        found = Contents(program, [1] * len(program.code), segment_of, frozenset()).steering()
+        return any(source.segment >= 0 for source in found)
+
+    return program.remember("contents decide", segment_pattern(program, segment_of), decide)
 
 
 def _list_accesses(places: Places, trace: Trace, segments: int, dependents: Dependents) -> list[Touched]:

@@ -301,8 +301,10 @@ def ran(
 
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
+    races = bool(chosen.checkers & ({"race", "intra-warp"} | ({"proxy"} if program.asynchronous else set())))
+    strict = strict or chosen.strict or chosen.every
     found: dict[str, Any] = {
-        "races": bool(chosen.checkers & ({"race", "intra-warp"} | ({"proxy"} if program.asynchronous else set()))),
+        "races": races,
         "recycling": "recycling" in chosen.checkers,
         "initialised": "initialised" in chosen.checkers,
         "read_only": "read-only" in chosen.checkers,
@@ -310,7 +312,7 @@ def ran(
         "converged": converged,
         "init_fences": True,
         "other_lanes": True,
-        "strict": chosen.strict or chosen.every or strict or may_store_unequal(program, lockstep=chosen.lockstep),
+        "strict": races and (strict or may_store_unequal(program, lockstep=chosen.lockstep)),
         "uninitialized": bound.uninitialized,
     }
     planned = plan or plan_clusters(program, configuration, chosen.clc, chosen.sms)

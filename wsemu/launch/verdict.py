@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
     from wsemu.model.undefined import Followed
-    from wsemu.proof.taint import Analysis
+    from wsemu.proof.taint import Influence
 
     Follow = Callable[..., Followed | None]
 
@@ -158,7 +158,7 @@ def judge(
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
     decide: Callable[[], Decided | None] | None = None,
-    gives_places: Callable[[Analysis], bool] | None = None,
+    gives_places: Callable[[Influence], bool] | None = None,
     follow: Follow | None = None,
     find_unordered_load: Callable[[], tuple[int, int] | None] | None = None,
     move_columns: Callable[[Places], Moved] | None = None,
@@ -330,7 +330,7 @@ def _load_doubts(places: Places, accesses: tuple[int, int] | None) -> list[str]:
     return [f"{load}: {why}: in another order it reads bytes that nothing has written; initialize them before"]
 
 
-def _store_doubts(places: Places, analysis: Analysis | None, trace_of: Tracer) -> list[str]:
+def _store_doubts(places: Places, analysis: Influence | None, trace_of: Tracer) -> list[str]:
     """Return why another order of atomics may store an undefined register where this run stored another value."""
     sources = set() if analysis is None else {pc for pc, _ in analysis.order_dependent}
     reasons = _unwritten(places, values=True) if sources else []
@@ -342,10 +342,9 @@ def _store_doubts(places: Places, analysis: Analysis | None, trace_of: Tracer) -
 def _unwritten(places: Places, *, values: bool = False) -> list[str]:
     """Return why the proof does not cover other orders of atomics in which an undefined register may reach something,
     or only a stored value (`values`): registers are followed only in the initial run."""
-    from wsemu.proof.unwritten import Unwritten
+    from wsemu.proof.unwritten import find_reached
 
-    unwritten = Unwritten(places.program, [1] * len(places.program.code), places.segment_of.get)
-    reached = unwritten.find_reached(values=values)
+    reached = find_reached(places.program, places.segment_of.get, values=values)
     if reached is None:
         return []
     where, what = places.where(reached[0]), reached[1]
@@ -876,7 +875,7 @@ def _separate_reuse(
     return wanted, [*reasons, *space_doubts(places, configuration)]
 
 
-def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Analysis | None:
+def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Influence | None:
     """Return the influence of atomics, clocks and masks of active lanes; None if the program has none of these.
 
     If the influence depends on which array in shared or local memory an access reaches, a second run determines that.
@@ -953,7 +952,7 @@ def _is_alone(places: Places) -> bool:
     return places.outcome.group == (1, 1, 1) and "window" not in places.program.specials
 
 
-def _has_influence(analysis: Analysis | None) -> bool:
+def _has_influence(analysis: Influence | None) -> bool:
     """Return whether something influences control flow, or that is unknown."""
     return analysis is None or bool(analysis.find_tainted)
 
@@ -973,13 +972,13 @@ def _accessed_addresses(trace: Trace, pcs: frozenset[int], places: Places) -> di
     return inside if trace.complete else None
 
 
-def _only_atomics_influence(analysis: Analysis, program: Program) -> bool:
+def _only_atomics_influence(analysis: Influence, program: Program) -> bool:
     """Return whether something influences control flow, and only atomics do."""
     sources = {t.source for t in analysis.find_tainted}
     return bool(sources) and all(NAMES[int(program.code[pc, 0])] in ATOMICS for pc in sources)
 
 
-def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> tuple[dict[str, str], list[str]]:
+def _order_dependent(places: Places, analysis: Influence | None, given: bool) -> tuple[dict[str, str], list[str]]:
     """Return why the proof does not apply if atomics, clocks or masks of active lanes influence the launch, or if such
     a mask decides what is stored; each reason has the word for its source.  Also return notes on values that depend on
     the order of atomics, or on clocks.  `given` means that atomics only select at which of their own locations threads
@@ -1122,7 +1121,7 @@ def _same_values(places: Places) -> list[str]:
     ]
 
 
-def _unequal_values(places: Places, analysis: Analysis) -> dict[str, str]:
+def _unequal_values(places: Places, analysis: Influence) -> dict[str, str]:
     """Return stores by which lanes write equal values to one element, perhaps only in this order of the atomics.  Each
     comes with the word for what decides the values."""
     from wsemu.proof.uniform import stores_one_value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,8 +11,15 @@ from wsemu.model.isa import FIELDS, N_CONTROL, NAMES, OPCODE
 from wsemu.model.tensor_memory import ALLOC, COMMIT, COPY, MULTIPLY, OPERATIONS, PAIR
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
     import numpy.typing as npt
 
+_T = TypeVar("_T")
+REMEMBERED = "remembered"
+"""key of `Program.derived` for the results of `Program.remember`"""
+_MAX_REMEMBERED = 16
+"""maximum number of results of one analysis that a program remembers"""
 GIVES_UP = "the end of the launch by `trap`"
 """part of a reason in `Program.traps` for a program that ends itself deliberately"""
 UNDEFINED = "undefined: "
@@ -203,6 +210,16 @@ class Program:
     """true if the program may use addresses as numbers, like PTX"""
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """results derived from the code, which never changes; they are computed once for all launches"""
+
+    def remember(self, analysis: str, key: Hashable, compute: Callable[[], _T]) -> _T:
+        """Return the result of an analysis that depends only on the program and on `key`.  It is computed once, also
+        for later processes that load the program."""
+        known: dict[Hashable, _T] = self.derived.setdefault(REMEMBERED, {}).setdefault(analysis, {})
+        if key not in known:
+            if len(known) >= _MAX_REMEMBERED:
+                del known[next(iter(known))]
+            known[key] = compute()
+        return known[key]
 
     @property
     def opcodes(self) -> frozenset[int]:

@@ -280,7 +280,9 @@ class Session:
             self.watch.note_refusal(kernel.__name__, error)
             return _reply(_launch_error(error))
         if ran.finished:
-            self._order.note_launch(message.stream, *ran.finished[-1])
+            bound, places, tracer = ran.finished[-1]
+            self._order.note_launch(message.stream, bound, places, tracer)
+            kernel.keep(bound.program)
         self.watch.note_action(Action(ActionKind.LAUNCH, message.stream))
         unverified = [self._keep_report(report) for report in ran.reports if report.verdict != "verified"]
         if unverified:

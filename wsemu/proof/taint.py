@@ -49,8 +49,9 @@ from __future__ import annotations
 import functools
 import heapq
 import operator
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ from wsemu.model.isa import (
 from wsemu.model.program import GIVES_UP, Program
 from wsemu.proof.election import Election, elections
 from wsemu.proof.liveness import live_rows
-from wsemu.proof.taint_steps import Bits, Decoder, Reached, Regions, SegmentOf, State, Step
+from wsemu.proof.taint_steps import Bits, Decoder, Reached, Regions, SegmentOf, State, Step, segment_pattern
 
 GUARDED = {
     "load": "guard of a load",
@@ -163,25 +164,35 @@ def examine(
     lanes_by_x: bool = False,
     reached: Reached | None = None,
     settled: Container[int] = (),
-) -> Analysis | None:
-    """Return the analysis from which `find_tainted` and `order_dependent` are read; None if no source was executed.
+) -> Influence | None:
+    """Return the influence from which `find_tainted` and `order_dependent` are read; None if no source was executed.
 
     `settled`: atomics that return the same values in all schedules.  `lockstep`: the lanes of a warp run together.
     `lanes_by_x`: a lane is tid.x modulo 32.  `reached`: accesses with the addresses in shared and local memory that
     they used in this run.  If nothing is tainted, they use the same addresses in all schedules.
     """
-    sources = _written_sources(program, segment_of, [pc for pc in list_sources(program, lockstep) if executions[pc]])
-    sources = [pc for pc in sources if pc not in settled]
-    if not sources:
+    executed = [pc for pc in list_sources(program, lockstep) if executions[pc]]
+    if not executed:
         return None
-    elected = {
-        pc: made for pc in sources if program.code[pc, 0] == ACTIVE
-        if (made := elections(program, pc, lanes_by_x=lanes_by_x))
-    }  # fmt: skip
-    analysis = Analysis(program, executions, sources, segment_of, elected, reached=reached)
-    if analysis.elections_hold:
-        return analysis
-    return Analysis(program, executions, sources, segment_of, reached=reached)
+
+    def find_sources() -> list[int]:
+        return [pc for pc in _written_sources(program, segment_of, executed) if pc not in settled]
+
+    def analyze(sources: Sequence[int]) -> Analysis:
+        elected = {
+            pc: made for pc in sources if program.code[pc, 0] == ACTIVE
+            if (made := elections(program, pc, lanes_by_x=lanes_by_x))
+        }  # fmt: skip
+        analysis = Analysis(program, executions, sources, segment_of, elected, reached=reached)
+        if analysis.elections_hold:
+            return analysis
+        return Analysis(program, executions, sources, segment_of, reached=reached)
+
+    ran, stays = (np.asarray(executions) != 0).tobytes(), tuple(pc for pc in executed if pc in settled)
+    key = ran, segment_pattern(program, segment_of), lanes_by_x, tuple(executed), stays
+    answers: dict[Hashable, Any] = {} if reached is not None else program.remember("influence", key, dict)
+    influence = Influence(find_sources, analyze, answers)
+    return influence if influence.sources else None
 
 
 def _written_sources(program: Program, segment_of: SegmentOf | None, sources: list[int]) -> list[int]:
@@ -347,6 +358,64 @@ def _addressing(steps: Sequence[Step]) -> set[int]:
     return found
 
 
+class Influence:
+    """The answers of an analysis of the influence of executed sources, which is performed for the first question
+    without a known answer."""
+
+    def __init__(
+        self,
+        find_sources: Callable[[], list[int]],
+        analyze: Callable[[Sequence[int]], Analysis],
+        answers: dict[Hashable, Any],
+    ) -> None:
+        """`answers` are the known ones; more are entered there."""
+        self._find_sources, self._analyze, self._answers = find_sources, analyze, answers
+
+    def _answer(self, question: Hashable, find: Callable[[], Any]) -> Any:
+        if question not in self._answers:
+            self._answers[question] = find()
+        return self._answers[question]
+
+    @property
+    def sources(self) -> list[int]:
+        """Return the executed sources."""
+        found: list[int] = self._answer("sources", self._find_sources)
+        return found
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The analysis itself."""
+        return self._analyze(self.sources)
+
+    @property
+    def find_tainted(self) -> list[Tainted]:
+        """Return instructions that may behave differently in another order."""
+        found: list[Tainted] = self._answer("tainted", lambda: self.analysis.find_tainted)
+        return found
+
+    @property
+    def order_dependent(self) -> list[tuple[int, str]]:
+        """Return atomics that leave other values in arrays of the caller in another order, with the reasons."""
+        found: list[tuple[int, str]] = self._answer("order dependent", lambda: self.analysis.order_dependent)
+        return found
+
+    @property
+    def strays(self) -> frozenset[int]:
+        """Return accesses that, as far as is known, may touch all of shared or local memory."""
+        found: frozenset[int] = self._answer("strays", lambda: self.analysis.strays)
+        return found
+
+    def find_stored(self, pcs: Iterable[int]) -> dict[int, int]:
+        """Return stores that may write another value in another order, as `Analysis.find_stored` does."""
+        wanted = frozenset(pcs)
+        found: dict[int, int] = self._answer(("stored", wanted), lambda: self.analysis.find_stored(wanted))
+        return found
+
+    def stores_other_values(self, pcs: Iterable[int]) -> bool:
+        """Return whether one of the stores `pcs` may write another value in another order or another run."""
+        return bool(self.find_stored(pcs))
+
+
 class Analysis:
     """The influence of executed sources on registers, memory and control.  `sources`: their pcs."""
 
@@ -465,10 +534,6 @@ class Analysis:
         for pc in pcs:
             arrays |= touched.get(pc, 0)
         return sorted({*pcs, *(pc for pc, own in touched.items() if own & arrays)})
-
-    def stores_other_values(self, pcs: Iterable[int]) -> bool:
-        """Return whether one of the stores `pcs` may write another value in another order or another run."""
-        return bool(self.find_stored(pcs))
 
     def find_stored(self, pcs: Iterable[int]) -> dict[int, int]:
         """Return those of the stores `pcs` that may write another value in another order or another run, each with the

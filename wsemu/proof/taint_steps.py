@@ -305,6 +305,16 @@ class Step(NamedTuple):
     second (`less`), or a product plus one of them (`product`); empty if the result is not an address"""
 
 
+def segment_pattern(program: Program, segment_of: SegmentOf | None) -> tuple[int | None, ...]:
+    """Return which rows of arguments have addresses in the same memory segment: a number for each row, None if its
+    segment is unknown.  An analysis depends on no more of `segment_of`."""
+    rows = [p.row for p in program.parameters if p.part in ("address", "first", "memory")]
+    rows += [array.row for array in program.constant_arrays if array.live]
+    numbers: dict[int, int] = {}
+    segments = (None if segment_of is None else segment_of(row) for row in rows)
+    return tuple(None if one is None else numbers.setdefault(one, len(numbers)) for one in segments)
+
+
 class Decoder:
     """Translates instructions into steps."""
 

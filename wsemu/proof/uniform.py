@@ -43,6 +43,13 @@ _WHOLE = 31
 
 def stores_one_value(program: Program, pc: int) -> bool:
     """Return whether all lanes that execute the store at `pc` together write the same value, in every schedule."""
+    known: dict[int, bool] = program.remember("stores of one value", None, dict)
+    if pc not in known:
+        known[pc] = _stores_one_value(program, pc)
+    return known[pc]
+
+
+def _stores_one_value(program: Program, pc: int) -> bool:
     key = "rows that differ"
     if key not in program.derived:
         program.derived[key] = _Flow(program)
@@ -55,16 +62,15 @@ def stores_one_value(program: Program, pc: int) -> bool:
 def may_store_unequal(program: Program, *, lockstep: bool) -> bool:
     """Return whether lanes of a plain store may write values that depend on the order of atomics and are not the
     same in all lanes."""
-    key = f"unequal stores, {'lockstep' if lockstep else 'lanes'}"
-    if key not in program.derived:
-        code = program.code
-        sources = list_sources(program, lockstep)
-        stores = np.flatnonzero((code[:, 0] >= FIRST_STORE) & (code[:, 0] < N_MEMORY)).tolist() if sources else []
-        stores = [pc for pc in stores if not stores_one_value(program, pc)]
-        analysis = Analysis(program, [1] * len(code), sources, None) if stores else None
-        program.derived[key] = analysis is not None and bool(analysis.find_stored(stores))
-    found: bool = program.derived[key]
-    return found
+    return program.remember("unequal stores", lockstep, lambda: _may_store_unequal(program, lockstep))
+
+
+def _may_store_unequal(program: Program, lockstep: bool) -> bool:
+    code = program.code
+    sources = list_sources(program, lockstep)
+    stores = np.flatnonzero((code[:, 0] >= FIRST_STORE) & (code[:, 0] < N_MEMORY)).tolist() if sources else []
+    stores = [pc for pc in stores if not stores_one_value(program, pc)]
+    return bool(stores) and bool(Analysis(program, [1] * len(code), sources, None).find_stored(stores))
 
 
 class _Effect(NamedTuple):

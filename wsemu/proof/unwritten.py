@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
 from wsemu.proof.taint import Analysis
+from wsemu.proof.taint_steps import segment_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -99,6 +100,15 @@ class Unwritten(Analysis):
             if observable and any(state.get(row, 0) & 1 for row in step.reads):
                 found.append((step.pc, "value"))
         return min(found, default=None)
+
+
+def find_reached(program: Program, segment_of: SegmentOf | None, *, values: bool = False) -> tuple[int, str] | None:
+    """Return the first instruction of a program that an uninitialized register may reach on some path, as
+    `Unwritten.find_reached` does."""
+    return program.remember(
+        "unwritten", (segment_pattern(program, segment_of), values),
+        lambda: Unwritten(program, [1] * len(program.code), segment_of).find_reached(values=values),
+    )  # fmt: skip
 
 
 def find_unwritten_reads(program: Program) -> frozenset[int]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import Event, Tracer
     from wsemu.proof.slots import Place, Plan, Range, Stretch
-    from wsemu.proof.taint import Analysis
+    from wsemu.proof.taint import Influence
     from wsemu.proof.threads import Made
 
 MOST_ACCESSES = 1 << 14
@@ -35,9 +35,10 @@ class Given:
     """The test for one launch that has run."""
 
     def __init__(
-        self, bound: Bound, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Analysis
+        self, bound: Bound, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Influence
     ) -> None:
-        self.bound, self.places, self.trace, self.initial, self.analysis = bound, places, trace, initial, analysis
+        self.bound, self.places, self.trace, self.initial = bound, places, trace, initial
+        self.analysis = analysis.analysis
 
     def right(self) -> bool:
         """Return whether only the allocated slots depend on the order."""

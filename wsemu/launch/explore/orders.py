@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Residency
     from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.program import Program
-    from wsemu.proof.taint import Analysis
+    from wsemu.proof.taint import Influence
 
 PATIENCE = 100_000
 """warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
@@ -132,7 +132,9 @@ class Orders:
         again = bool(running) and int(more[running].min()) > 2 * warps
         return again and (waits(self.bound.program, running) or has_no_end(self.bound.program, running))
 
-    def gives_places(self, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Analysis) -> bool:
+    def gives_places(
+        self, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Influence
+    ) -> bool:
         """Return whether atomics only influence at which of their own locations threads store, so that one run of the
         launch covers all."""
         from wsemu.launch.explore.given import Given

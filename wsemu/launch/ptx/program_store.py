@@ -14,10 +14,11 @@ import hashlib
 import io
 import os
 import pickle
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from wsemu.machine import cache
-from wsemu.model.program import Program
+from wsemu.model.program import REMEMBERED, Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,9 +27,13 @@ MIN_TEXT = 1 << 16
 """minimum length of a text that is kept, in characters; shorter texts compile in a tenth of a second"""
 _KEPT_ANALYSES = frozenset(
     ("variables", "decoder", "loops", "places", "shadowed", "shadowed_beside", "shadowed_of_paths", "synchronization",
-     "live rows", "live bits", "rows", "sources, lanes", "sources, lockstep", "atomics branch", "loops wait")
+     "live rows", "live bits", "rows", "sources, lanes", "sources, lockstep", "atomics branch", "loops wait",
+     "possible accesses", "overwriting", "unwritten_reads", "stores_anywhere", REMEMBERED)
 )  # fmt: skip
-"""keys of `Program.derived` that depend on the code alone; others depend on earlier launches"""
+"""keys of `Program.derived` that depend on the code alone; others depend on earlier launches, except for
+`stores_anywhere`, which only saves a run"""
+_MAX_SAVES = 4
+"""maximum number of times that a process saves a program, which it does again when there are more results"""
 
 
 class ProgramStore:
@@ -36,7 +41,9 @@ class ProgramStore:
 
     def __init__(self, text: str) -> None:
         self._digest = hashlib.sha256(text.encode(errors="surrogatepass"))
-        self._known: set[str] = set()
+        self._known: dict[str, int] = {}
+        """number of results in each file that was loaded or saved"""
+        self._saves: Counter[str] = Counter()
 
     def load(self, *key: Any) -> Any:
         """Return the object that is stored under a key, or None."""
@@ -44,18 +51,20 @@ class ProgramStore:
         data = cache.read_program(name)
         if data is None:
             return None
-        self._known.add(name)
         try:
-            return pickle.loads(data)
+            value = pickle.loads(data)
         except Exception:
-            return None
+            value = None
+        self._known[name] = _count_results(value)
+        return value
 
     def save(self, value: Any, *key: Any) -> None:
-        """Save an object under a key unless it was loaded or saved before, or cannot be pickled."""
-        name = self._name(key)
-        if name in self._known:
+        """Save an object under a key unless its file has all its results, or it cannot be pickled."""
+        name, results = self._name(key), _count_results(value)
+        if self._known.get(name, -1) >= results or self._saves[name] >= _MAX_SAVES:
             return
-        self._known.add(name)
+        self._known[name] = results
+        self._saves[name] += 1
         try:
             data = _pickle(value)
         except (RecursionError, TypeError, AttributeError, pickle.PicklingError):
@@ -95,5 +104,19 @@ def _pickle(value: Any) -> bytes:
 
 def _reduce_program(program: Program) -> tuple[Any, ...]:
     fields = {name: getattr(program, name) for name in Program.__slots__}
-    fields["derived"] = {key: value for key, value in program.derived.items() if key in _KEPT_ANALYSES}
+    fields["derived"] = _kept_analyses(program)
     return copyreg.__newobj__, (Program,), (None, fields)  # type: ignore[attr-defined]
+
+
+def _kept_analyses(program: Program) -> dict[str, Any]:
+    return {key: value for key, value in program.derived.items() if key in _KEPT_ANALYSES}
+
+
+def _count_results(value: Any) -> int:
+    """Return the number of results of analyses that are kept with an object."""
+    found = _kept_analyses(value) if isinstance(value, Program) else value
+    return (
+        sum(_count_results(one) if isinstance(one, dict) else 1 for one in found.values())
+        if isinstance(found, dict)
+        else 0
+    )

@@ -104,8 +104,8 @@ class Variables:
         program.derived["variables"] = [array.name for array in program.constant_arrays]
 
     def with_values(self, program: Program) -> Program:
-        """Return the program with the values that the host has set."""
-        if not self._values:
+        """Return the program with the values that the host has set; the program itself if it uses none of them."""
+        if self._values.keys().isdisjoint(program.derived.get("variables", ())):
             return program
         made = self._made.get(id(program))
         if made is None:
