@@ -5,8 +5,8 @@ mbarrier files  files there that have the word mbarrier
 side tables     collections there with two or more names of asynchronous operations, or beginnings of them: what such a
                 table says of an operation belongs in its row of `model/effects.py`
 
-The front ends and `model/` are where operations come from; nobody can add one without them.  `proof/shadow_program.py`
-`proof/lanes_alone.py` and `proof/numbered.py` make programs, as front ends do.
+The front ends and `model/` are where operations come from; nobody can add one without them.  `proof/shadow_program.py`,
+`proof/lanes_alone.py`, `proof/numbered.py` and `proof/path_checks.py` make programs, as front ends do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 APART = (
     "wsemu/frontend/", "wsemu/model/", "wsemu/proof/shadow_program.py", "wsemu/proof/lanes_alone.py",
-    "wsemu/proof/numbered.py",
+    "wsemu/proof/numbered.py", "wsemu/proof/path_checks.py",
     "wsemu/checkers/", "wsemu/patterns/",
 )  # fmt: skip
 """the packages of operations, other packages that generate programs, and links to folders that are counted elsewhere"""

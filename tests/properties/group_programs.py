@@ -2,7 +2,8 @@
 
 Lanes of a warp that come to an `activemask` may be active together or not.  The first lane of a group, or of the lanes
 of a group that match, adds to a counter; each lane computes the location of a store from the result.  Or it combines
-the counter with the values of the group, combined by `redux`.
+the counter with the values of the group, combined by `redux`.  Or the lanes take different paths, meet, and exchange
+values among those that are active together.
 """
 
 from __future__ import annotations
@@ -252,6 +253,101 @@ DONE:
 """
 
 
+class MeetingProgram(NamedTuple):
+    """What lanes do that take different paths, meet, and exchange values among those that are active together."""
+
+    warps: int
+    keys: tuple[int, ...]
+    """The path of each of the first lanes of a warp; lanes with a negative one do not take part."""
+    exchanges: str
+    """The operation by which a lane gets a value."""
+    writers: int
+    """The path of the lanes that store the values which they get; -1: all lanes do; -2: none does."""
+    waits: bool
+    """The lanes wait at a barrier before they part, so that lanes of one path stay together."""
+
+    def _classes(self) -> list[list[int]]:
+        """Return the lanes that certainly stay together."""
+        everyone = [lane for lane, key in enumerate(self.keys) if key >= 0]
+        if not self.waits:
+            return [[lane] for lane in everyone]
+        return [
+            [lane for lane in everyone if self.keys[lane] == key] for key in sorted({self.keys[x] for x in everyone})
+        ]
+
+    def _stores(self, lane: int) -> bool:
+        return self.writers == -1 or self.keys[lane] == self.writers
+
+    def reads_undefined(self) -> bool:
+        """Return whether a lane may store the value of a lane that need not be active with it."""
+        return self._reads_beyond(self._classes())
+
+    def _reads_beyond(self, classes: list[list[int]]) -> bool:
+        return any(self._stores(lane) and self._find_source(lane) not in group for group in classes for lane in group)
+
+    def can_fail(self) -> bool:
+        """Return whether what is stored depends on which lanes are active together."""
+        classes = self._classes()
+        first = min((lane for group in classes for lane in group), default=0)
+        depends = {
+            "shfl.first": any(first not in group and any(map(self._stores, group)) for group in classes),
+            "vote.ballot": len(classes) > 1 and any(self._stores(lane) for group in classes for lane in group),
+        }
+        return self.reads_undefined() or depends.get(self.exchanges, False)
+
+    def shows_undefined(self) -> bool:
+        """Return whether lanes that took different paths exchange a value that is stored."""
+        return self._replace(waits=True).reads_undefined()
+
+    def _find_source(self, lane: int) -> int:
+        """Return the lane whose value a lane gets; itself if that is a lane of its group, whichever group that is."""
+        return {"shfl.up": max(lane - 1, 0), "shfl.bfly": lane ^ 1}.get(self.exchanges, lane)
+
+    def ptx(self) -> str:
+        """Return the kernel."""
+        exchange = {
+            "shfl.up": "shfl.sync.up.b32 %b, %s, 1, 0, %m;",
+            "shfl.bfly": "shfl.sync.bfly.b32 %b, %s, 1, 31, %m;",
+            "shfl.first": "brev.b32 %f, %m; bfind.shiftamt.u32 %f, %f; shfl.sync.idx.b32 %b, %s, %f, 31, %m;",
+            "vote.ballot": "setp.ne.u32 %q, %s, 99; vote.sync.ballot.b32 %b, %q, %m;",
+            "none": "mov.u32 %b, %s;",
+        }[self.exchanges]
+        return f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 n_, .param .u64 x_, .param .u64 y_)
+{{
+  .reg .b32 %t, %v, %m, %f, %s, %b; .reg .b64 %x, %y, %a; .reg .pred %q;
+  ld.param.u64 %x, [x_]; ld.param.u64 %y, [y_];
+  mov.u32 %t, %tid.x; mad.wide.u32 %a, %t, 4, %x; ld.global.u32 %v, [%a];
+  {"bar.sync 0;" if self.waits else ""}
+  setp.lt.s32 %q, %v, 0; @%q bra DONE;
+  mov.u32 %s, 7; setp.ne.u32 %q, %v, 0; @%q bra OTHER;
+  add.u32 %s, %t, 1; bra MEET;
+OTHER:
+  setp.ne.u32 %q, %v, 1; @%q bra MEET;
+  add.u32 %s, %t, 2;
+MEET:
+  activemask.b32 %m; {exchange}
+  {f"setp.ne.u32 %q, %v, {self.writers}; @%q bra DONE;" if self.writers >= 0 else ""}
+  {"mad.wide.u32 %a, %t, 4, %y; st.global.u32 [%a], %b;" if self.writers > -2 else ""}
+DONE:
+  exit;
+}}
+"""
+
+
+def draw_meeting(source: random.Random) -> MeetingProgram:
+    """Draw a program in which lanes meet."""
+    paths = source.choice(((0,), (0, -1), (0, 1), (0, 0, 1, 2, -1)))
+    return MeetingProgram(
+        source.choice((1, 1, 2)), tuple(source.choice(paths) for _ in range(source.randint(1, 5))),
+        source.choice(("shfl.up", "shfl.up", "shfl.bfly", "shfl.first", "vote.ballot", "none")),
+        source.choice((-2, -1, -1, 0, 0, 1)), source.random() < 0.8,
+    )  # fmt: skip
+
+
 def draw_combining(source: random.Random) -> CombiningProgram:
     """Draw a program, half of the time one without a mistake."""
     warps, lanes = source.choice(((1, 3), (1, 4), (2, 2)))
@@ -267,8 +363,10 @@ def draw_combining(source: random.Random) -> CombiningProgram:
     )  # fmt: skip
 
 
-def draw_groups(source: random.Random) -> GroupProgram | CombiningProgram:
+def draw_groups(source: random.Random) -> Program:
     """Draw a program, half of the time one without a mistake."""
+    if source.random() < 0.15:
+        return draw_meeting(source)
     if source.random() < 0.3:
         return draw_combining(source)
     warps, lanes = source.choice(((1, 3), (1, 4), (2, 2)))
@@ -285,10 +383,13 @@ def draw_groups(source: random.Random) -> GroupProgram | CombiningProgram:
     )  # fmt: skip
 
 
+Program = GroupProgram | CombiningProgram | MeetingProgram
+
+
 class JudgedGroups(NamedTuple):
     """A program with the verdicts of engines, and what is wrong with these."""
 
-    program: GroupProgram | CombiningProgram
+    program: Program
     fails: bool
     verdicts: tuple[str, ...]
     complaints: tuple[str, ...]
@@ -297,16 +398,16 @@ class JudgedGroups(NamedTuple):
         return f"{'; '.join(self.complaints)}: {self.program}"
 
 
-def check_groups(program: GroupProgram | CombiningProgram, engine: Engine) -> wsemu.Report:
+def check_groups(program: Program, engine: Engine) -> wsemu.Report:
     """Check a program."""
     x = np.full((program.warps, LANES), -1, np.int32)
     x[:, : len(program.keys)] = program.keys
-    room = LANES * program.warps if isinstance(program, CombiningProgram) else ROOM
+    room = ROOM if isinstance(program, GroupProgram) else LANES * program.warps
     given = np.full(4, 3 if room > ROOM else 0, np.uint32), x, np.zeros(room, np.uint32)
     return wsemu.check(wsemu.load_ptx(program.ptx())["k"], 1, LANES * program.warps, given, engine=engine)
 
 
-def judge_groups(program: GroupProgram | CombiningProgram, engines: tuple[Engine, ...]) -> JudgedGroups:
+def judge_groups(program: Program, engines: tuple[Engine, ...]) -> JudgedGroups:
     """Compare wsemu's verdicts with all groups of lanes, in all orders."""
     undefined = program.reads_undefined()
     fails = undefined or program.can_fail()
@@ -316,6 +417,8 @@ def judge_groups(program: GroupProgram | CombiningProgram, engines: tuple[Engine
         verdicts.append(report.verdict)
         if fails and report.verdict == "verified":
             complaints.append(f"{engine}: missed")
-        if not fails and report.verdict == "failed":
+        if not (undefined if isinstance(program, MeetingProgram) else fails) and report.verdict == "failed":
             complaints.append(f"{engine}: false alarm")
+        if isinstance(program, MeetingProgram) and program.shows_undefined() and report.verdict != "failed":
+            complaints.append(f"{engine}: not found")
     return JudgedGroups(program, fails, tuple(verdicts), tuple(complaints))

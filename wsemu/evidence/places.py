@@ -89,6 +89,10 @@ class Places:
     """the device memory of the launch, if it was in any"""
     describe_arguments: Callable[[], Iterable[tuple[str, str]]] = tuple
     """returns the name of each argument of the launch, and its value or its type"""
+    find_united_masks: Callable[[Iterable[int]], dict[int, int]] = lambda masks: {}
+    """returns the masks of active lanes whose lanes took the same path from a barrier, each with the barrier"""
+    united: dict[int, int] = field(default_factory=dict)
+    """such masks on which the verdict rests"""
     _views: dict[str, SourceView] = field(default_factory=dict)
     """the files' contents when the findings arose, because explanations may be requested later"""
     _shown: dict[int, Span] = field(default_factory=dict)

@@ -22,7 +22,7 @@ from wsemu.model.isa import ATOMICS, N_ATOMIC, N_MEMORY, OPCODE
 from wsemu.model.tensor_memory import ALLOC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence, Set
+    from collections.abc import Callable, Iterable, Sequence, Set
 
     from wsemu.launch.assignments import Assigned
     from wsemu.launch.binding_again import Binding
@@ -146,6 +146,7 @@ def judge_run(
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows, bound.memory)
     declared = [parameter.type for parameter in kernel.entry.parameters] if hasattr(kernel, "entry") else []
     places.describe_arguments = functools.partial(describe_arguments, bound, declared)
+    places.find_united_masks = functools.partial(_find_united_masks, bound, outcome, initial)
     alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()
     alone = alone and not program.undefined and not any(one.has_changed for one in program.constant_arrays)
     known = repeated_report(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
@@ -192,7 +193,7 @@ def judge_run(
     before = initial() if (report.findings or keeping) and not tried else []
     if report.errors and not tried:
         report = report.model_copy(update={"inputs": inputs(bound, before)})
-    if alone:
+    if alone and not places.united:
         keep(bound, outcome, notes, report)
     return Examined(bound, places, trace, report, before, initial)
 
@@ -254,6 +255,16 @@ def _decide_by_other_program(
         return judge_run(kernel, other, (), run, time.perf_counter(), None, orders, tried=True).report
 
     return decide_by_other_program(bound, outcome, trace, initial, judge_bound, words, late=late)
+
+
+def _find_united_masks(
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], masks: Iterable[int]
+) -> dict[int, int]:
+    """Return the masks of active lanes that name lanes which took the same path from a barrier, each with the
+    barrier."""
+    from wsemu.launch.other_programs import find_united_masks
+
+    return find_united_masks(bound, outcome, initial, masks)
 
 
 def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Moved:

@@ -1,6 +1,7 @@
 """Other programs that decide a launch: single lanes, numbered CTAs, plain accesses.
 
-If such a program is right with the same arguments, so is the launch's: docs/how.md has a theorem for each.
+If such a program is right with the same arguments, so is the launch's: docs/how.md has a theorem for each.  The
+program whose lanes stay apart only shows errors.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OFFSET_MASK, SEGMENT_SHIFT, UNWATCHED
 from wsemu.proof.lanes_alone import make_single
 from wsemu.proof.numbered import find_counter, find_draws, find_numbered, make_numbered
+from wsemu.proof.parted_lanes import part_lanes
+from wsemu.proof.path_checks import check_paths
 from wsemu.proof.plain_accesses import make_plain, make_shared_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Set
+    from collections.abc import Callable, Iterable, Iterator, Set
 
     from wsemu.launch.explore.decided import Decided
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
+    from wsemu.model.finding import Finding
     from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.program import Program
 
@@ -32,6 +36,17 @@ LARGE = 1_000
 """number of threads or instructions above which other programs are tried before interleavings"""
 MOST_INSTRUCTIONS = 2_000_000
 """Warp instructions of a launch for which another program is run."""
+BUDGETS = 4
+"""factor for the budget of a program that has up to three more instructions before each of the launch's"""
+
+APART = (
+    "PTX lets lanes that took different paths stay apart where the paths join, and then `activemask` names only some "
+    "of the lanes that reach it"
+)
+TOGETHER = (
+    "name the lanes by a mask that no `activemask` determines, such as 0xffffffff: then they wait for each other; with "
+    "`--lockstep` lanes meet where their paths join"
+)
 
 
 class Other(NamedTuple):
@@ -41,6 +56,8 @@ class Other(NamedTuple):
     how: str
     same: bool = False
     """The proof has to show that CTAs perform the same accesses in all schedules."""
+    shows: str = ""
+    """The code of findings of the program that are findings of the launch."""
 
 
 def decide_by_other_program(
@@ -58,6 +75,15 @@ def decide_by_other_program(
     for other in _find_programs(bound, outcome, trace, before, words, late=late):
         segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
         report = judge(bound._replace(program=other.program, segments=segments, allowance=allowance))
+        if other.shows:
+            found = () if report is None else _find_shown(report, other.shows)
+            if any(finding.severity == "error" for finding in found):
+                return Decided(findings=found)
+            if report is not None and report.verdict == "verified":
+                return Decided(
+                    proven=True, findings=found, notes=tuple(report.notes), how=other.how, besides=frozenset()
+                )
+            continue
         if report is not None and report.verdict == "verified" and (not other.same or _shows_same_accesses(report)):
             return Decided(
                 proven=True, notes=tuple(report.notes), how=other.how, besides=frozenset(), defined=other.same
@@ -65,10 +91,24 @@ def decide_by_other_program(
     return None
 
 
+def _find_shown(report: Report, code: str) -> tuple[Finding, ...]:
+    """Return the findings with a code of a run in which lanes stay apart, reworded for the launch."""
+    return tuple(
+        finding.model_copy(
+            update={"holds_in": "some schedules", "steps": [], "notes": [*finding.notes, APART], "help": TOGETHER}
+        )
+        for finding in report.findings
+        if finding.code == code
+    )
+
+
 def _find_programs(
     bound: Bound, outcome: Outcome, trace: Tracer, before: list[Any], words: Set[str], *, late: bool
 ) -> Iterator[Other]:  # fmt: skip
     if "active lanes" in words and late:
+        parted = part_lanes(bound.program)
+        if parted is not None:
+            yield Other(parted, "whichever lanes of different paths are active together", shows="undefined-shuffle")
         return
     if "active lanes" in words:
         x, y, z = bound.configuration.block
@@ -90,6 +130,25 @@ def _find_programs(
     numbered = _number(bound, outcome, trace, before)
     if numbered is not None:
         yield Other(numbered, "whichever number each CTA draws", same=True)
+
+
+def find_united_masks(
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], masks: Iterable[int]
+) -> dict[int, int]:
+    """Return the masks of active lanes that name lanes which took the same path from a barrier, each with the barrier:
+    a run shows that no branch parted lanes that may reach them."""
+    from wsemu.launch.running import ran
+
+    checked = check_paths(bound.program, sorted(masks))
+    before = initial()
+    if checked is None or bound.heap is not None or any(data is None for data in before):
+        return {}
+    if outcome.warp_instructions > MOST_INSTRUCTIONS:
+        return {}
+    united, program = checked
+    segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
+    again = ran(bound._replace(program=program, segments=segments), None, BUDGETS * bound.settings.budget)[0]
+    return united if again.status == "done" else {}
 
 
 def _is_large(bound: Bound) -> bool:

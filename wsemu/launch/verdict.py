@@ -229,7 +229,8 @@ def judge(
     if decided is not None and not decided.proven and _has_parts(program):
         decided = None  # with elements of vectors, the exploration can prove, but not report
     open_ = decided is None or not (decided.proven or decided.findings)
-    if open_ and doubts.steered and not (found.has_errors or wanted) and decide_by_other_program is not None:
+    quiet = not found.has_errors and all(raw.code == "undefined-shuffle" for raw in wanted)
+    if open_ and doubts.steered and quiet and decide_by_other_program is not None:
         decided = decide_by_other_program({*doubts.steered.values()}, True) or decided
     if decided is not None:
         found, doubts = _apply_decision(found, doubts, places, settings, decided)
@@ -418,7 +419,7 @@ def _mask_notes(places: Places, settings: Settings) -> Iterator[str]:
 
     if settings.strict or settings.lockstep:
         return
-    found = masks_after_barriers(places.program)
+    found = masks_after_barriers(places.program) | places.united
     executed = [mask for mask in found if places.outcome.executions[mask]]
     for where, line in dict.fromkeys((places.where(mask), places.line(found[mask])) for mask in executed):
         yield (
@@ -878,13 +879,35 @@ def _separate_reuse(
 def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Influence | None:
     """Return the influence of atomics, clocks and masks of active lanes; None if the program has none of these.
 
+    If only masks of lanes that took the same path influence the launch, these are known.
+    """
+    from wsemu.proof.taint import ACTIVE
+    from wsemu.proof.together import known_masks
+
+    known = known_masks(places.program, strict=settings.strict)
+    analysis = _examine(places, settings, trace_of, known)
+    if analysis is None or settings.strict or settings.lockstep or places.outcome.status != "done":
+        return analysis
+    sources = {t.source for t in analysis.find_tainted} | {pc for pc, _ in analysis.order_dependent}
+    masks = [pc for pc in sources if places.program.code[pc, 0] == ACTIVE]
+    united = places.find_united_masks(masks) if masks else {}
+    if not united:
+        return analysis
+    better = _examine(places, settings, trace_of, known | united.keys())
+    if better is not None and better.find_tainted:  # other schedules may take other branches
+        return analysis
+    places.united = united
+    return better
+
+
+def _examine(places: Places, settings: Settings, trace_of: Tracer, known: frozenset[int]) -> Influence | None:
+    """Return the influence of atomics, clocks and masks of active lanes that are not known.
+
     If the influence depends on which array in shared or local memory an access reaches, a second run determines that.
     """
     from wsemu.proof.taint import examine
-    from wsemu.proof.together import known_masks
 
     x, y, z = places.block
-    known = known_masks(places.program, strict=settings.strict)
     examined = functools.partial(
         examine, places.program, places.outcome.executions, places.segment_of.get, lockstep=settings.lockstep,
         lanes_by_x=x % LANES == 0 or y == z == 1, settled=known,
@@ -892,7 +915,9 @@ def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Influence
     analysis = examined()
     if analysis is None or places.outcome.status != "done" or not analysis.find_tainted:
         return analysis
-    if settled := _atomics_of_one_thread({t.source for t in analysis.find_tainted}, places, trace_of):
+    settled = frozenset[int]()
+    while more := _atomics_of_one_thread({t.source for t in analysis.find_tainted} - settled, places, trace_of):
+        settled |= more  # a use that depends on several atomics names one of them
         examined = functools.partial(examined, settled=settled | known)
         analysis = examined()
         if analysis is None or not analysis.find_tainted:

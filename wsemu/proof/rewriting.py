@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.model.control_flow import BRA, JUMPS
+from wsemu.model.control_flow import BRA, JUMPS, TRAP
 from wsemu.model.data import replace
 from wsemu.model.isa import OPCODE
 
@@ -41,3 +41,12 @@ def replace_instructions(program: Program, made: dict[int, list[Fields]], **chan
             origin.append(pc)
     tables: dict[str, Any] = {n: [table[pc] for pc in origin] for n in _TABLES if (table := getattr(program, n))}
     return replace(program, code=np.array(code, np.int64), **tables, **changes)
+
+
+def append_trap(program: Program, auxiliary: int) -> Program:
+    """Return a program with a new `trap` as its last instruction; so far no instruction leads there."""
+    trap = [TRAP, 0, 0, 0, 0, 0, len(program.traps), auxiliary]
+    tables: dict[str, Any] = {n: [*table, table[-1]] for n in _TABLES if (table := getattr(program, n))}
+    return replace(
+        program, code=np.array([*program.code.tolist(), trap], np.int64), traps=[*program.traps, ""], **tables
+    )

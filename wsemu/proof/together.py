@@ -4,6 +4,9 @@ All lanes of a warp wait at an aligned barrier together. After it, a GPU lets th
 separates them, and lanes that take the same side stay together. After a join of several paths, lanes may be together or
 not. So on the only path from the barrier, an `activemask` names all lanes of the warp that reach it. PTX does not
 promise this: by its text, the mask need contain only the lane that executes the instruction.
+
+If several paths lead from a barrier to the instruction, a run shows whether lanes that reach it took the same one
+(`path_checks.py`).
 """
 
 from __future__ import annotations
@@ -38,11 +41,7 @@ def known_masks(program: Program, *, strict: bool) -> frozenset[int]:
 def _find_barriers(program: Program, masks: list[int]) -> dict[int, int]:
     """Search backward from each mask, as long as an instruction has one predecessor."""
     rows = program.code.tolist()
-    before: list[list[int]] = [[] for _ in rows]
-    for pc, row in enumerate(rows):
-        for target in successors(pc, row):
-            if 0 <= target < len(rows):
-                before[target].append(pc)
+    before = find_predecessors(rows)
     found = {}
     for mask in masks:
         pc, passed = mask, set()
@@ -53,6 +52,35 @@ def _find_barriers(program: Program, masks: list[int]) -> dict[int, int]:
                 found[mask] = pc
                 break
     return found
+
+
+def find_predecessors(rows: list[list[int]]) -> list[list[int]]:
+    """Return the instructions that may run just before each instruction."""
+    before: list[list[int]] = [[] for _ in rows]
+    for pc, row in enumerate(rows):
+        for target in successors(pc, row):
+            if 0 <= target < len(rows):
+                before[target].append(pc)
+    return before
+
+
+def find_between(rows: list[list[int]], before: list[list[int]], mask: int) -> tuple[set[int], int] | None:
+    """Return the instructions between the last barriers and a mask, and the nearest barrier; None if some path to the
+    mask has no barrier, or another wait."""
+    region, pending, barriers = {mask}, [mask], set[int]()
+    while pending:
+        pc = pending.pop()
+        if pc == 0 or not before[pc]:
+            return None
+        for earlier in before[pc]:
+            if _is_aligned_barrier(rows[earlier]):
+                barriers.add(earlier)
+            elif OPERATIONS[NAMES[rows[earlier][0]]].kind in ("barrier", "async"):
+                return None
+            elif earlier not in region:
+                region.add(earlier)
+                pending.append(earlier)
+    return region, max((pc for pc in barriers if pc < mask), default=max(barriers))
 
 
 def _is_aligned_barrier(row: list[int]) -> bool:

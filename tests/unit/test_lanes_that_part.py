@@ -1,0 +1,95 @@
+"""Lanes that take different paths and meet: which of them are active together, in all schedules."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.properties.group_programs import MeetingProgram, check_groups, draw_meeting, judge_groups
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
+
+ENGINES: tuple[Engine, ...] = ("vm", "reference")
+ALONE = MeetingProgram(1, (0, 0, 0), "vote.ballot", -1, waits=True)
+"""All lanes take one path."""
+OWN = MeetingProgram(1, (0, 0, 1, 1), "shfl.up", 0, waits=True)
+"""Only lanes that read lanes of their own path store what they get."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "program", [ALONE, ALONE._replace(exchanges="shfl.first", warps=2), ALONE._replace(keys=(0, -1, 0))]
+)
+def test_lanes_of_one_path_are_together(program: MeetingProgram, engine: Engine) -> None:
+    report = check_groups(program, engine)
+    assert report.verdict == "verified", report.notes
+    assert "the active lanes are all lanes of the warp that reach it from the barrier" in repr(report.notes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "program", [OWN, OWN._replace(warps=2), OWN._replace(writers=-2, exchanges="shfl.bfly", keys=(0, 1))]
+)
+def test_what_lanes_of_other_paths_give_reaches_nothing(program: MeetingProgram, engine: Engine) -> None:
+    report = check_groups(program, engine)
+    assert report.verdict == "verified", report.notes
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "change", [{"writers": 1}, {"writers": -1}, {"keys": (0, 1, 0)}, {"exchanges": "shfl.bfly", "keys": (0, 1)}]
+)
+def test_a_value_of_a_lane_of_another_path_is_undefined(change: dict[str, Any], engine: Engine) -> None:
+    report = check_groups(OWN._replace(**change), engine)
+    assert [(error.code, error.holds_in) for error in report.errors] == [("undefined-shuffle", "some schedules")]
+    assert "PTX lets lanes that took different paths stay apart" in repr(report.errors[0].notes)
+
+
+def test_lanes_that_meet_in_lockstep_are_together() -> None:
+    x, y = np.full((1, 32), -1, np.int32), np.zeros(32, np.uint32)
+    x[0, :3] = 0, 1, 0
+    given = np.zeros(4, np.uint32), x, y
+    kernel = wsemu.load_ptx(OWN._replace(writers=-1).ptx())["k"]
+    assert wsemu.check(kernel, 1, 32, given, lockstep=True).verdict == "verified"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ALONE._replace(keys=(0, 1)), ALONE._replace(waits=False), OWN._replace(waits=False, keys=(0, 0)),
+        OWN._replace(exchanges="shfl.first", keys=(1, 0)),
+    ],
+)  # fmt: skip
+def test_masks_that_may_differ_stay_open(program: MeetingProgram) -> None:
+    report = check_groups(program, "vm")
+    assert (report.verdict, report.reasons) == ("incomplete", ["active lanes"])
+
+
+def test_strict_takes_no_mask_for_granted() -> None:
+    x, y = np.zeros((1, 32), np.int32), np.zeros(32, np.uint32)
+    report = wsemu.check(wsemu.load_ptx(ALONE.ptx())["k"], 1, 32, (np.zeros(4, np.uint32), x, y), strict=True)
+    assert report.verdict == "incomplete"
+
+
+def test_an_equal_outcome_of_other_lanes_is_judged_anew() -> None:
+    kernel = wsemu.load_ptx(ALONE._replace(warps=2).ptx())["k"]
+
+    def check(keys: list[list[int]]) -> str:
+        x = np.full((2, 32), -1, np.int32)
+        x[:, :2] = keys
+        return wsemu.check(kernel, 1, 64, (np.zeros(4, np.uint32), x, np.zeros(64, np.uint32))).verdict
+
+    assert check([[0, 0], [1, 1]]) == "verified"
+    assert check([[0, 1], [-1, -1]]) == "incomplete"
+
+
+def test_verdicts_of_random_meetings_are_those_of_all_groups() -> None:
+    source = random.Random(11)
+    judged = [judge_groups(draw_meeting(source), ENGINES) for _ in range(30)]
+    assert [str(one) for one in judged if one.complaints] == []
+    assert {one.verdicts[0] for one in judged} == {"verified", "failed", "incomplete"}
