@@ -11,6 +11,7 @@ import pytest
 from wsemu.frontend.ptx import parse
 from wsemu.frontend.ptx.literals import literal, literal_bits
 from wsemu.frontend.ptx.parser import parse_file
+from wsemu.frontend.ptx.source import Source
 from wsemu.frontend.ptx.syntax import (
     Address,
     Block,
@@ -27,6 +28,7 @@ from wsemu.frontend.ptx.syntax import (
     Variable,
     Vector,
 )
+from wsemu.frontend.ptx.tokens import tokens
 from wsemu.model.errors import KernelError, WsemuError
 
 HEADER = ".version 8.4\n.target sm_90\n.address_size 64\n"
@@ -150,6 +152,17 @@ def test_sources_and_what_is_passed_over():
     )
     assert file.sources == {1: "a.cu", 2: "b.cuh"}
     assert list(file.functions) == ["f"]
+
+
+def test_the_tokens_in_a_section_are_left_out_but_still_checked() -> None:
+    body = ".b8 97,0x1F,0 // text\n$L__a:\n.b32 .debug_abbrev+4\n"
+    made = tokens(Source(HEADER + ".section .debug_str\n{\n" + body.replace(" // text", "") + "}\n.file 1", "x"))
+    assert made.texts[-6:] == [".section", "{", "}", ".file", "1", ""]
+    slow = tokens(Source(HEADER + ".section .debug_str\n{\n" + body + "}\n.file 1", "x"))
+    assert "$L__a" in slow.texts
+    for text in ("{ .b8 1x }", "{ .b8 \\ }"):
+        with pytest.raises(KernelError):
+            tokens(Source(HEADER + ".section .debug_str " + text, "x"))
 
 
 # -- instructions ----------------------------------------------------------------------------------------------------

@@ -326,6 +326,8 @@ class Decoder:
         self.taint: Bits = (1 << len(bits)) - 1
         self.tables = {pc: regions.tables[name] for pc, name in enumerate(program.array_of) if name in regions.tables}
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ == "b64"}
+        self._plain: dict[int, Step] = program.derived.setdefault("plain steps", {})
+        """arithmetic whose step contains neither regions nor sources, which all decoders of a program share"""
         self.constants32 = {row: int(value) for row, type_, value in program.constants if type_ == "b32"}
 
     def steps(self, pc: int) -> Iterator[Step]:
@@ -337,7 +339,7 @@ class Decoder:
         guards = (guard,) if guard else ()
         match kind:
             case "alu":
-                yield self._alu(pc, name, fields, guards)
+                yield self._plain.get(pc) or self._alu(pc, name, fields, guards)
             case "load" | "store" | "atomic":
                 yield self._access(pc, name, kind, fields, guards)
             case "warp":
@@ -380,10 +382,13 @@ class Decoder:
         what = name.split(".")[0]
         carried = _CARRIED.get(what, "") if operation.result in ("b32", "b64") else ""
         carriers = _CARRIERS.get(what, range(len(operation.operands)))
-        return Step(
+        step = Step(
             pc, "alu", reads, (fields[2],), guard, array=array, reach=reach, keeps=keeps,
             carries=tuple(fields[3 + n] for n in carriers), carried=carried,
         )  # fmt: skip
+        if not array and keeps == -1 and what != "varying":
+            self._plain[pc] = step
+        return step
 
     def _access(self, pc: int, name: str, kind: str, fields: list[int], guards: tuple[int, ...]) -> Step:
         address, immediate = fields[3], offset_of(fields[6])

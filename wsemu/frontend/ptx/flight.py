@@ -56,7 +56,13 @@ class _Held(NamedTuple):
     must: Bits
 
     def move_bit(self, to: Register, source: Register) -> _Held:
-        return _Held(*(bits & ~(1 << to) | (bits >> source & 1) << to for bits in self))
+        may, must = _move_bit(self.may, to, source), _move_bit(self.must, to, source)
+        return self if may is self.may and must is self.must else _Held(may, must)
+
+
+def _move_bit(bits: Bits, to: Register, source: Register) -> Bits:
+    """Return the set with a register in place of another; the same object if nothing changes."""
+    return bits ^ 1 << to if (bits >> to ^ bits >> source) & 1 else bits
 
 
 class _State(NamedTuple):
@@ -93,6 +99,14 @@ class _Found:
                 assigned |= _bits(i.results)
         self.assigned = assigned
         """registers that are not constants"""
+        self._used: dict[int, Bits] = {}
+
+    def used_registers(self, instruction: Instruction) -> Bits:
+        """Return the operands and results of an instruction."""
+        key = id(instruction)
+        if key not in self._used:
+            self._used[key] = _bits((*instruction.operands, *instruction.results))
+        return self._used[key]
 
 
 def mark_registers(graph: Graph) -> list[tuple[Instruction, str]]:
@@ -191,7 +205,7 @@ def _find_misuse(found: _Found, state: _State, instruction: Instruction) -> _Wro
         return _wrong_group(found, state, instruction)
     touches = {}
     if not _is_move(instruction):
-        used = _bits((*instruction.operands, *instruction.results)) & found.assigned
+        used = found.used_registers(instruction) & found.assigned if state.flying else 0
         touches = {key: bool(held.must & used) for key, held in state.flying.items() if held.may & used}
     return _Wrong(touches, [])
 
@@ -230,10 +244,10 @@ def _step(found: _Found, state: _State, instruction: Instruction) -> _State:
         flying = {key: held for key, held in flying.items() if key.age <= instruction.immediate}
     elif _is_move(instruction):
         (to,), (source,) = instruction.results, instruction.operands
-        touched = {use: _Held(bits, 0).move_bit(to, source).may for use, bits in touched.items()}
+        touched = {use: _move_bit(bits, to, source) for use, bits in touched.items()}
         flying = {key: held.move_bit(to, source) for key, held in flying.items()}
     else:
-        more = _bits((*instruction.operands, *instruction.results))
+        more = found.used_registers(instruction)
         touched = {use: bits | more for use, bits in touched.items()}
     return _State(touched, flying)
 

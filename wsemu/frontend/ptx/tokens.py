@@ -10,6 +10,8 @@ from wsemu.model.data import NamedTuple
 _PATTERN = re.compile(
     r"""
       (?P<blank>(?:\s|//[^\n]*|/\*[\s\S]*?\*/)+)
+    | (?P<section>\.section\s++[\w.$]++\s*+\{
+        (?:[\s,:+-]++|\d++(?![\w.])|\.[A-Za-z_]\w*+|[A-Za-z_$%][\w$]*+|0[xX][0-9a-fA-F]++(?!\w))*+\})
     | (?P<name>[A-Za-z_$%][\w$]*(?:\.\w+(?:::\w+)*)*)
     | (?P<directive>\.[A-Za-z_]\w*(?:::\w+)*)
     | (?P<number>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|0[xX][0-9a-fA-F]+U?\b|0[bB][01]+U?\b
@@ -43,7 +45,11 @@ def tokens(source: Source) -> Tokens:
             raise _invalid_token(source, at)
         at = match.end()
         kind = match.lastgroup
-        if kind != "blank":
+        if kind == "section":  # the parser skips its contents, which may be half of a text: debug information
+            kinds += (DIRECTIVE, MARK, MARK)
+            texts += (".section", "{", "}")
+            starts += (start, text.index("{", start), at - 1)
+        elif kind != "blank":
             assert kind is not None
             kinds.append(kind)
             texts.append(match[0])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MIN_TEXT = 1 << 16
 """minimum length of a text that is kept, in characters; shorter texts compile in a tenth of a second"""
 _KEPT_ANALYSES = frozenset(
-    ("variables", "decoder", "loops", "places", "shadowed", "shadowed_beside", "shadowed_of_paths", "synchronization",
+    ("variables", "loops", "places", "shadowed", "shadowed_beside", "shadowed_of_paths", "synchronization",
      "live rows", "live bits", "rows", "sources, lanes", "sources, lockstep", "atomics branch", "loops wait",
      "possible accesses", "overwriting", "unwritten_reads", "stores_anywhere", REMEMBERED)
 )  # fmt: skip
