@@ -10,7 +10,11 @@ import pytest
 import wsemu
 from tests.unit.pair_programs import PAIR
 from wsemu import UsageError, cuda, ptx
+from wsemu.frontend.ptx import compile_entry
+from wsemu.frontend.ptx.module import parse
 from wsemu.model.arch import ARCHS, DEFAULT, LATEST, Arch, Multiprocessor, arch_of, number_of
+from wsemu.model.effects import EFFECTS
+from wsemu.model.introduced import check_instructions
 from wsemu.model.launch_shape import configure
 from wsemu.model.residency import ctas_per_multiprocessor
 
@@ -21,8 +25,7 @@ if TYPE_CHECKING:
 def test_rows_are_in_the_order_of_their_numbers() -> None:
     numbers = [row.number for row in ARCHS.values()]
     assert numbers == sorted(numbers)
-    assert list(ARCHS)[-1] == LATEST
-    assert DEFAULT in ARCHS
+    assert {LATEST, DEFAULT} <= {*ARCHS}
     assert number_of("sm_90a") == 90
 
 
@@ -32,7 +35,7 @@ def test_a_row_without_a_field_is_an_error() -> None:
 
 
 def test_an_unknown_architecture_names_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match=r"unknown arch 'sm_91': use one of sm_13, .*, sm_90, sm_100"):
+    with pytest.raises(UsageError, match=r"unknown arch 'sm_91': use one of sm_13, .*, sm_90, sm_100, sm_120"):
         arch_of("sm_91")
 
 
@@ -99,3 +102,25 @@ def test_a_kernel_of_tensor_memory_runs_on_its_architecture() -> None:
     assert wsemu.check(kernel, 2, 128, arguments, cluster=2).verdict == "verified"
     with pytest.raises(UsageError, match="compiled for sm_100a"):
         wsemu.check(kernel, 2, 128, arguments, cluster=2, arch="sm_90")
+
+
+@pytest.mark.parametrize(
+    ("arch", "operation", "lacks"),
+    [("sm_100", "wgmma.fence", True), ("sm_120", "wgmma.fence", True), ("sm_120", "tcgen05.alloc", True),
+     ("sm_120", "cluster.request", False), ("sm_100", "tcgen05.alloc", False)],
+)  # fmt: skip
+def test_later_hardware_lacks_some_instructions_again(arch: str, operation: str, lacks: bool) -> None:
+    assert (number_of(arch) >= EFFECTS[operation].family.until) == lacks
+
+
+def test_a_gpu_of_sm_120_has_no_tensor_memory() -> None:
+    program = compile_entry(parse(PAIR, "pair.ptx"), parse(PAIR, "pair.ptx").entries["k"], ["address", "address"])
+    with pytest.raises(wsemu.KernelError, match="sm_120 has no `tcgen05`, which sm_100 has"):
+        check_instructions(program, "sm_120")
+    check_instructions(program, "sm_100")
+
+
+def test_a_launch_on_sm_120_has_less_shared_memory() -> None:
+    configure(1, 32, None, 99 << 10, arch="sm_120")
+    with pytest.raises(UsageError, match="at most 101,376 on sm_120"):
+        configure(1, 32, None, 100 << 10, arch="sm_120")

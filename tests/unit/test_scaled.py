@@ -37,7 +37,8 @@ def finite(type_: str) -> Bits:
 
 
 def kernel(shape: Mma, text: str, places: str = "") -> str:
-    """A kernel `k(a, sa, b, sb, c, d)`; `places`: byte and lane of the factors of a, and of those of b."""
+    """A kernel `k(a, sa, b, sb, c, d)`; `places`: byte and lane of the factors of a, and of those of b, in registers if
+    they begin with `r`."""
     counts = {"a": 4, "s": 1, "b": 2, "t": 1, "c": shape.counts[3], "d": shape.counts[0]}
     lines = []
     for name in "asbtc":
@@ -45,8 +46,12 @@ def kernel(shape: Mma, text: str, places: str = "") -> str:
         lines.append("add.u64 %p, %p, %at;")
         lines += [f"ld.global.b32 %{name}{r}, [%p+{128 * r}];" for r in range(counts[name])]
     lists = {name: "{" + ",".join(f"%{name}{r}" for r in range(n)) + "}" for name, n in counts.items()}
-    byte_a, lane_a, byte_b, lane_b = places.split() if places else ["0"] * 4
-    factors = f", %s0, {{{byte_a}, {lane_a}}}, %t0, {{{byte_b}, {lane_b}}}" if shape.has_factors else ""
+    names = places.removeprefix("r").split() if places else ["0"] * 4
+    if places.startswith("r"):
+        lines += [f"mov.b16 %h{n}, {value};" for n, value in enumerate(names)]
+        names = [f"%h{n}" for n in range(4)]
+    byte_a, lane_a, byte_b, lane_b = names
+    factors = f", {{%s0}}, {{{byte_a}, {lane_a}}}, %t0, {{{byte_b}, {lane_b}}}" if shape.has_factors else ""
     lines.append(f"mma.sync.aligned.{text} {lists['d']}, {lists['a']}, {lists['b']}, {lists['c']}{factors};")
     lines.append(f"mul.wide.u32 %at, %i, {counts['d'] * 128}; add.u64 %p, %at, %l; ld.param.u64 %at, [d];")
     lines.append("add.u64 %p, %p, %at;")
@@ -58,7 +63,7 @@ def kernel(shape: Mma, text: str, places: str = "") -> str:
 .address_size 64
 .visible .entry k({", ".join(f".param .u64 {name}" for name in counts)})
 {{
-.reg .b32 %i, %t; .reg .b64 %at, %l, %p;
+.reg .b32 %i, %t; .reg .b64 %at, %l, %p; .reg .b16 %h<4>;
 {" ".join(f".reg .b32 %{name}<{n}>;" for name, n in counts.items())}
 mov.u32 %i, %ctaid.x; mov.u32 %t, %tid.x; mul.wide.u32 %l, %t, 4;
 {body}
@@ -91,7 +96,7 @@ def pack(shape: Mma, bits: Bits, of_b: bool) -> Bits:
 
 def pack_factors(of_a: Bits, of_b: Bits, places: str) -> tuple[Bits, Bits]:
     """Words of the factors [tiles, 16, count] and [tiles, 8, count]; other lanes and bytes have all bits set."""
-    byte_a, lane_a, byte_b, lane_b = (int(x) for x in places.split())
+    byte_a, lane_a, byte_b, lane_b = (int(x) for x in places.removeprefix("r").split())
 
     def word(factors: Bits, first: int) -> Bits:
         total = np.full(factors.shape[:-1], 0xFFFFFFFF, np.uint32)
@@ -171,8 +176,9 @@ FORMS = {
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("held", ["", "r"], ids=["constants", "registers"])
 @pytest.mark.parametrize("text", FORMS)
-def test_floats_of_4_bits_are_scaled_by_blocks(text: str, engine: str) -> None:
+def test_floats_of_4_bits_are_scaled_by_blocks(text: str, held: str, engine: str) -> None:
     count, fine = FORMS[text]
     generator = np.random.default_rng(3)
     a, b = generator.integers(0, 16, (2, 16, 64)), generator.integers(0, 16, (2, 64, 8))
@@ -180,7 +186,7 @@ def test_floats_of_4_bits_are_scaled_by_blocks(text: str, engine: str) -> None:
     size = (0x30, 0x41) if fine else (125, 130)
     of_a, of_b = (generator.integers(*size, (2, rows, count)) for rows in (16, 8))
     places = "2 1 0 3" if count == 2 else "0 1 0 3"
-    d = run(MXF4, text, a, b, to_bits("f32", c), of_a, of_b, places, engine)
+    d = run(MXF4, text, a, b, to_bits("f32", c), of_a, of_b, held + places, engine)
     scale = values("e4m3") if fine else 2.0 ** (np.arange(256) - 127.0)
     left = values("e2m1")[a] * scale[of_a].repeat(64 // count, 2)
     right = values("e2m1")[b] * scale[of_b].repeat(64 // count, 2).swapaxes(1, 2)
@@ -201,6 +207,17 @@ def test_both_engines_give_the_same_bits(name: str) -> None:
         first, second = factors
         fast, slow = (run(shape, text, a, b, c, first, second, "0 0 0 1", engine) for engine in ENGINES)
         assert np.array_equal(fast, slow)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("places", ["r1 0 0 0", "r0 2 0 0", "r0 0 1 0", "r0 0 0 4"])
+def test_selectors_of_factors_outside_the_table_are_undefined(places: str, engine: str) -> None:
+    a, b = np.zeros((1, 16, 64), np.uint32), np.zeros((1, 64, 8), np.uint32)
+    s, t = pack_factors(*NO_FACTORS, "0 0 0 0")
+    d = np.zeros((1, 4, 32), np.uint32)
+    given = (pack(MXF4, a, False), s, pack(MXF4, b, True), t, d.copy(), d)
+    report = wsemu.check(wsemu.load_ptx(kernel(MXF4, next(iter(FORMS)), places))["k"], 1, 32, given, engine=engine)  # type: ignore[arg-type]
+    assert [one.code for one in report.errors] == ["undefined-behavior"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

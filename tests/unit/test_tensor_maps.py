@@ -169,3 +169,13 @@ def test_a_map_of_a_view() -> None:
     assert made.fields == MapFields("f32", 0, (16, 2, 4), (256, 1536), (16, 1, 2), (1, 1, 1))
     with pytest.raises(UsageError, match="do not lie side by side"):
         wsemu.TensorMap(x[:, :, ::2], [1, 1, 8])
+
+
+def test_a_map_of_4_bit_elements_has_the_type_that_cute_dsl_writes() -> None:
+    """The first 64 bytes of a map of its compiler, for an array of 1 x 256 x 512 elements; it leaves the others."""
+    words = (0, 0x1000, 0x000465A2, 16, 0x1000, 0, 0, 0, 511, 255, 0, 0, 0, 0xFF000000, 0x7F, 0)
+    data = b"".join(word.to_bytes(4, "little") for word in words) + bytes(range(64))
+    expected = MapFields(
+        "u4", 0x1000 << 32, (512, 256, 1), (256, 65536), (256, 128, 1), (1, 1, 1), swizzle=3, promotion=2
+    )
+    assert decode(data) == expected

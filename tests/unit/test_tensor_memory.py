@@ -10,6 +10,7 @@ import pytest
 import wsemu
 from tests.unit.pair_programs import PAIR
 from tests.unit.tensor_programs import ISSUE, descriptor, dump, fill, instruction, program, with_descriptors
+from wsemu.launch import same_values
 
 if TYPE_CHECKING:
     from wsemu.launch.result import Report
@@ -641,6 +642,33 @@ def test_a_load_ends_by_a_wait_or_by_the_use_of_all_its_registers(used: str, cod
     arguments = random_bytes("", 8192), np.zeros((160, 8), np.uint32), np.zeros((160, 8), np.uint32)
     report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 160, arguments, engine=engine)
     assert {finding.code for finding in report.findings} & {"tmem-read-unwaited", "tmem-read-unfinished"} == {code}
+
+
+STORED_BY_ALL = """
+  @!%p1 bra STORED;
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r11], {%r1};
+  tcgen05.wait::st.sync.aligned;
+  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%r11];
+  shl.b32 %r5, %r1, 2;
+  add.u32 %r5, %r5, %r3;
+  st.shared.b32 [%r5], %v0;
+  fence.proxy.async.shared::cta;
+  bar.warp.sync 0xffffffff;
+  cp.async.bulk.global.shared::cta.bulk_group [%rd3], [%r3], 128;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+STORED:
+  bar.sync 0;
+"""
+
+
+def test_lanes_store_one_value_beside_a_load_without_a_wait(monkeypatch: pytest.MonkeyPatch):
+    """CuTe DSL's epilogues: each of the 32 lanes issues the same copy, and no `tcgen05.wait::ld` is there."""
+    monkeypatch.setattr(same_values, "MOST", 0)
+    arguments = random_bytes("", 8192), np.zeros(4, np.uint32), np.zeros(32, np.uint32)
+    report = wsemu.check(wsemu.load_ptx(program(STORED_BY_ALL))["k"], 1, 128, arguments, engine="vm")
+    assert (arguments[2] == np.arange(32)).all()
+    assert {finding.code for finding in report.findings} == {"same-value-store", "tmem-read-unwaited"}
 
 
 # -- R12: allocations that may wait for ever ---------------------------------------------------------------------------

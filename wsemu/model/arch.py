@@ -9,7 +9,7 @@ hardware counters.  The rules for sm_70 are equal, except for atomics on shared 
 sm_90.  For sm_13 and sm_20 they are the sections "Global Memory" and "Shared Memory" of the guide's chapter "Compute
 Capabilities", edition of CUDA 5.0.  Sources of the limits of a multiprocessor: the same table; "Shared Memory" in the
 chapters on 8.x and 9.0 for the bytes that the system reserves for each CTA; NVIDIA's whitepapers for the largest GPU.
-Costs and sums of sm_100 were not measured: its row has those of sm_90.
+Costs and sums of sm_100 and sm_120 were not measured: their rows have those of sm_90.
 """
 
 from __future__ import annotations
@@ -167,13 +167,15 @@ _ROWS = (
                  cluster=16),
     _since_volta("sm_100", 227 * KIB, _HOPPER, Multiprocessor(2048, 32, 228 * KIB, 64 * KIB, KIB, 148, "B200"),
                  _SUMS_25, cluster=16),
+    _since_volta("sm_120", 99 * KIB, _HOPPER, Multiprocessor(1536, 24, 100 * KIB, 64 * KIB, KIB, 188, "RTX PRO 6000"),
+                 _SUMS_25, cluster=8),
 )
 # fmt: on
 ARCHS: Final[dict[str, Arch]] = {row.name: row for row in _ROWS}
 DEFAULT = "sm_90"
 """architecture of a launch that does not specify one"""
-LATEST = _ROWS[-1].name
-"""architecture with all instructions that are modeled"""
+LATEST = "sm_100"
+"""architecture with all instructions that are modeled, except those that only one architecture has"""
 
 
 def arch_of(name: str) -> Arch:

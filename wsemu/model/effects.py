@@ -35,7 +35,11 @@ class Family(NamedTuple):
     since: int
     """first compute capability with the operations, times 10; 0: the architecture is not checked"""
     called: str
-    """their name in the error for an older architecture, in the plural"""
+    """their name in the error for another architecture, in the plural"""
+    until: int = 1000
+    """first compute capability, times 10, of later hardware that lacks them again"""
+    instead: str = ""
+    """what to use on that hardware"""
 
 
 class Moves(NamedTuple):
@@ -90,9 +94,10 @@ _BULK, _TENSOR, _MAP = (
     Family(90, "tensor copies"),
     Family(90, "fences of the tensormap proxy"),
 )
-_WGMMA, _REGISTERS, _CLUSTER = Family(90, "`wgmma`"), Family(90, "`setmaxnreg`"), Family(90, "barriers of clusters")
+_WGMMA = Family(90, "`wgmma`", 100, "`tcgen05.mma` on sm_100, `mma.sync` on sm_120, or `--arch sm_90`")
+_REGISTERS, _CLUSTER = Family(90, "`setmaxnreg`"), Family(90, "barriers of clusters")
 _ZERO, _ANY = Family(100, "stores of zeros (`st.bulk`)"), Family(0, "")
-_TENSOR_MEMORY = Family(100, "`tcgen05`")
+_TENSOR_MEMORY = Family(100, "`tcgen05`", 120, "`mma.sync`, or `--arch sm_100`")
 _CANCELLATION = Family(100, "`clusterlaunchcontrol`")
 
 _STILL = Moves("", "", False, False, "", False, "")

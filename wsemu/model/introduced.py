@@ -1,9 +1,9 @@
 """The check that an architecture has all instructions of a program.
 
-The row of each operation names the first architecture (`effects.py`).  Source: PTX ISA, "Target ISA Notes" of each
-instruction.  Instructions of PTX text have been compared with the target of their file before
-(`frontend/ptx/availability.py`).  `mma` and `wmma` are not checked: for them the architecture only determines how sums
-are rounded.
+The row of each operation names the first architecture that has it, and a later one that lacks it again (`effects.py`).
+Source: PTX ISA, "Target ISA Notes" of each instruction.  Instructions of PTX text have been compared with the target of
+their file before (`frontend/ptx/availability.py`).  `mma` and `wmma` are not checked: for them the architecture only
+determines how sums are rounded.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ _NEEDS: Final = {OPCODE[name]: row.family for name, row in EFFECTS.items() if ro
 _OLD: Final = Family(0, "")
 _EXPECTS, _ASYNC_PROXY = Family(90, "expectations of bytes"), Family(90, "`fence.proxy.async`")
 """forms that are newer than their operation"""
-_WGMMA, _WGMMA_END = EFFECTS["wgmma.fence"].family.called, 100
-"""the family of instructions that exists on Hopper only, and the number of the next architecture"""
 _ARRIVE, _PROXY = OPCODE["mbarrier.arrive"], OPCODE["fence.proxy"]
 
 
@@ -36,10 +34,10 @@ def check_instructions(program: Program, arch: str) -> None:
             family = _EXPECTS
         elif fields[0] == _PROXY and PROXIES[fields[6]].startswith("async"):
             family = _ASYNC_PROXY
-        if given >= _WGMMA_END and family.called == _WGMMA:
+        if given >= family.until:
             raise KernelError(
-                f"{family.called} is an instruction of sm_90a alone, and this launch is for {arch}",
-                program.spans[program.span_of[pc]], "use `tcgen05.mma`, or `--arch sm_90`",
+                f"{arch} has no {family.called}, which sm_{family.since} has",
+                program.spans[program.span_of[pc]], f"use {family.instead}",
             )  # fmt: skip
         if family.since > given:
             raise KernelError(

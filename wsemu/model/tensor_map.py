@@ -55,11 +55,11 @@ ELEMENT_TYPES = {
     "f32_ftz": ElementType(4, 8, False, "float32", True),
     "tf32": ElementType(4, 7, True, "float32", True),
     "tf32_ftz": ElementType(4, 8, True, "float32", True),
-    "u4": ElementType(1, 13, False, "uint8", False),
+    "u4": ElementType(1, 11, False, "uint8", False),
 }
 """element types in the order of the driver's `CUtensorMapDataType`"""
 PACKED = "u4"
-"""element type with two elements in a byte (16U4_ALIGN8B); the code that a driver writes for it in maps is not known"""
+"""element type with two elements in a byte (16U4_ALIGN8B); its code is that of the maps that CuTe DSL 4.7 writes"""
 TYPE_NAMES = tuple(ELEMENT_TYPES)
 _CODES = {(type_.code, type_.rounds): name for name, type_ in ELEMENT_TYPES.items()}
 _OF_ARRAY = {type_.dtype: name for name, type_ in reversed(ELEMENT_TYPES.items())} | {

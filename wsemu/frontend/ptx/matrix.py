@@ -12,6 +12,7 @@ from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.copies import integer_constant
 from wsemu.frontend.ptx.forms import UnhandledForm, pick_flags
 from wsemu.frontend.ptx.memory import lower_address, refuse_unless_shared, space_bits, undefined_where
+from wsemu.frontend.ptx.syntax import Number
 from wsemu.model.matrix import (
     BYTE_A_SHIFT,
     BYTE_B_SHIFT,
@@ -139,14 +140,47 @@ def _multiply_narrow(e: Emitter, instruction: Instruction) -> None:
 def _read_factors(e: Emitter, operands: tuple[Operand, ...], count: int) -> tuple[list[Register], int]:
     """Return the registers with scale factors, and the fields of the aux that name their lanes and bytes."""
     of_a, places_a, of_b, places_b = operands
-    (byte_a, lanes_a), (byte_b, lane_b) = (
-        [integer_constant(one) for one in e.elements(places, 2)] for places in (places_a, places_b)
-    )
+    places = [place for pair in (places_a, places_b) for place in e.elements(pair, 2)]
+    factors = [*read_all(e, of_a, 1, "b32"), *read_all(e, of_b, 1, "b32")]  # in braces or not
+    if not all(isinstance(place, Number) for place in places):
+        return _select_factors(e, factors, [e.read(place, "b16") for place in places], count), 0
+    byte_a, lanes_a, byte_b, lane_b = map(integer_constant, places)
     valid = range(0, 4, 1 << count)
     if byte_a not in valid or byte_b not in valid or lanes_a not in (0, 1) or not 0 <= lane_b < 4:
         raise UnhandledForm
     fields = byte_a << BYTE_A_SHIFT | byte_b << BYTE_B_SHIFT | lanes_a << LANE_A_SHIFT | lane_b << LANE_B_SHIFT
-    return [e.read(of_a, "b32"), e.read(of_b, "b32")], fields
+    return factors, fields
+
+
+def _select_factors(e: Emitter, factors: list[Register], places: list[Register], count: int) -> list[Register]:
+    """Move the factors that registers select, {byte, lanes} for each matrix, to where an instruction that selects byte
+    0 of the first lanes reads them."""
+
+    def number(value: int) -> Register:
+        return e.constant("b32", value)
+
+    lane = e.special("laneid")
+    moved: list[Register] = []
+    for factor, byte, provider, together in zip(factors, places[::2], places[1::2], (2, 1), strict=True):
+        byte, provider = e.emit("cvt.b32.u16", byte), e.emit("cvt.b32.u16", provider)
+        _check_places(e, byte, 4 - (1 << count), provider, 4 // together - 1)
+        own = e.emit("and.b32", lane, number(0x1C | together - 1))
+        source = e.emit("or.b32", own, e.emit("mul.b32", provider, number(together)))
+        word = e.emit("shr.u32", factor, e.emit("shl.b32", byte, number(3)))
+        moved += e.effect("shfl.idx.b32", (word, source, members(e)), ("b32",), 31)
+    return moved
+
+
+def _check_places(e: Emitter, byte: Register, bytes_: int, provider: Register, most: int) -> None:
+    """Emit a test of the selectors of the factors of one matrix; the bits of `bytes_` are those of valid bytes."""
+    outside = e.emit("and.b32", byte, e.constant("b32", ~bytes_ & _ALL))
+    wrong = e.emit("setp.ne.b32", outside, e.constant("b32", 0))
+    beyond = e.emit("setp.gt.u32", provider, e.constant("b32", most))
+    undefined_where(
+        e, e.emit("or.pred", wrong, beyond), "scaled matrix multiply with invalid selectors of scale factors",
+        "PTX: another value of byte-id or thread-id is undefined behavior",
+        "select a byte and lanes that the table of selectors lists",
+    )  # fmt: skip
 
 
 def _move_up(e: Emitter, registers: tuple[Register, ...], type_: str) -> tuple[Register, ...]:
