@@ -39,7 +39,7 @@ class Family(NamedTuple):
     until: int = 1000
     """first compute capability, times 10, of later hardware that lacks them again"""
     instead: str = ""
-    """what to use on that hardware"""
+    """their substitutes on that hardware"""
 
 
 class Moves(NamedTuple):

@@ -162,6 +162,7 @@ class _Reader:
         } | {phi.result for block in blocks.values() for phi in block.phis}
         """clocks, and registers that may differ between iterations of a loop"""
         self.steps = 0
+        self.live: dict[int, frozenset[Register]] = {}
         self.answers: Values = {
             instruction.results[0]: ("is", 1)
             for block in blocks.values()
@@ -373,7 +374,8 @@ class _Reader:
                     )
                 ]
             for at, one, two in ways:
-                if any(self._differs(r, one, two) for r in self._live(at.block)):
+                live = self._live_at_start(at.block)
+                if any(r in live and self._differs(r, one, two) for r in (*one, *two) if isinstance(r, int)):
                     count = rounds.get(at.block, 0) + 1
                     if count > _MOST_ROUNDS:
                         raise _Lost
@@ -485,6 +487,13 @@ class _Reader:
             result = ("where", how, *parts) if name == "where" else _simplify_operation(str(name), how, parts)
         done[value] = result
         return result
+
+    def _live_at_start(self, block: int) -> frozenset[Register]:
+        """Return the registers that `_live` yields."""
+        found = self.live.get(block)
+        if found is None:
+            found = self.live[block] = frozenset(self._live(block))
+        return found
 
     def _live(self, block: int) -> Iterator[Register]:
         """Yield the registers that are live at the start of a block."""
