@@ -147,7 +147,6 @@ def decide_by_draws(
 def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
     """Decide by windows: prove that each CTA does the same whatever published values its loads return."""
     from wsemu.launch.explore.defined_windows import reach_nothing
-    from wsemu.launch.explore.search import is_warning
     from wsemu.launch.explore.windows import Windows, publishes
 
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
@@ -158,15 +157,9 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
     data = find_data(bound, places, ordered) & whole
     if not publishes(bound.program, ordered - data) or any(raw.code in RACES for raw in places.outcome.findings):
         return None
-    idle = find_idle(bound, places.segment_of.get)
-    noted = {(raw.code, raw.pc) for raw in places.outcome.findings}
-
-    def passes(raw: RawFinding) -> bool:
-        return idle(raw) or (is_warning(raw) and (raw.code, raw.pc) in noted)
-
     session = make_session(bound, ordered - data, frozenset(find_kinds(bound, ACCESSES)))
     try:
-        windows = Windows(bound, session, ordered - data, data, passes)
+        windows = Windows(bound, session, ordered - data, data, _find_passing(bound, places))
         proven = windows.is_proven()
     finally:
         session.close()
@@ -178,6 +171,41 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
         return decided
     defined = reach_nothing(bound, windows, places.outcome)
     return decided._replace(besides=executed if defined else None, defined=defined)
+
+
+def decide_by_claims(bound: Bound, places: Places) -> Decided | None:
+    """Decide by claimed cells: prove that each thread is right whatever it finds in cells that others may claim."""
+    from wsemu.launch.explore.claims import MOST_THREADS, Claims, claims_cells
+
+    ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
+    threads = bound.configuration.ctas * math.prod(bound.configuration.block)
+    alone = bound.group == (1, 1, 1) and not bound.program.asynchronous and bound.heap is None
+    if not alone or threads > MOST_THREADS or any(raw.code in RACES for raw in places.outcome.findings):
+        return None
+    if not claims_cells(bound.program, ordered):
+        return None
+    session = make_session(bound, ordered, frozenset(find_kinds(bound, ACCESSES)))
+    try:
+        claims = Claims(bound, session, ordered, _find_passing(bound, places))
+        proven = claims.is_proven()
+    finally:
+        session.close()
+    if not proven:
+        return None
+    notes = ("which thread claims which element, and so what is left in arrays, depends on the order of atomics",)
+    return Decided(
+        proven=True, notes=notes if claims.is_contested else (), how="whichever thread claims each element",
+        besides=frozenset(claims.plans.executed),
+    )  # fmt: skip
+
+
+def _find_passing(bound: Bound, places: Places) -> Callable[[RawFinding], bool]:
+    """Return a predicate that is true for a finding that is harmless, or already noted for the initial run."""
+    from wsemu.launch.explore.search import is_warning
+
+    idle = find_idle(bound, places.segment_of.get)
+    noted = {(raw.code, raw.pc) for raw in places.outcome.findings}
+    return lambda raw: idle(raw) or (is_warning(raw) and (raw.code, raw.pc) in noted)
 
 
 def decide_by_counter_abstraction(case: Case) -> Decided | None:

@@ -143,7 +143,7 @@ class Orders:
 
     def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
         """Return the decision from all interleavings, or None if they cannot be explored."""
-        from wsemu.launch.explore.decide import decide, decide_large, feasible, may_publish, small
+        from wsemu.launch.explore.decide import decide, decide_large, feasible, small
         from wsemu.launch.explore.given import known_rows
         from wsemu.launch.explore.methods import decide_by_arrivals
 
@@ -162,7 +162,7 @@ class Orders:
         left = [data.copy() for data, _ in bound.segments]
         put_back(bound, before)
         stays = left if places.outcome.status == "done" else None
-        if stays is not None and may_publish(bound) and (found := self._decide_by_windows(bound, places, before)):
+        if stays is not None and (found := self._decide_by_values(bound, places, before)):
             put_back(bound, left)
             return found  # whatever any memory model lets loads return was tried
         if find_numbered(bound.program):  # that orders end well numbers no CTAs
@@ -179,11 +179,16 @@ class Orders:
         self.needed = found.needed if found is not None else None
         return found
 
-    def _decide_by_windows(self, bound: Bound, places: Places, before: list[Any]) -> Decided | None:
-        from wsemu.launch.explore.methods import decide_by_windows
+    def _decide_by_values(self, bound: Bound, places: Places, before: list[Any]) -> Decided | None:
+        """Return the proof from all values that strong loads and `cas` may return, or None."""
+        from wsemu.launch.explore.decide import may_publish
+        from wsemu.launch.explore.methods import decide_by_claims, decide_by_windows
 
-        found = decide_by_windows(bound, places)
+        found = decide_by_windows(bound, places) if may_publish(bound) else None
         put_back(bound, before)
+        if found is None:
+            found = decide_by_claims(bound, places)
+            put_back(bound, before)
         self.tried = found is not None
         return found
 

@@ -48,6 +48,7 @@ from wsemu.reference.warp_operations import shuffle_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
     from wsemu.launch.explore.session import Snapshot
     from wsemu.model.bound import Bound
@@ -490,8 +491,8 @@ class Partial:
         """True if some lane decides the next vote."""
         self.steps = 0
 
-    def copy(self) -> Partial:
-        other = object.__new__(Partial)
+    def copy(self) -> Self:
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.groups, other.values, other.stored = dict(self.groups), dict(self.values), dict(self.stored)
         other.steps = 0
