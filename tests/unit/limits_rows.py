@@ -44,6 +44,8 @@ the initial run of a launch whose CTAs wait
     test_idle.py::test_a_loop_that_only_waits_ends_the_run
 CTAs that perform the same synchronization
     test_counted_ctas.py::test_a_broken_barrier_is_found
+a floating-point sum by atomics
+    test_limits.py::test_a_floating_point_sum_that_decides_a_branch_is_open
 more than six lanes of a warp
     test_samples.py::test_lanes_in_too_many_orders_are_sampled
 executions that the fences, releases and acquires of the program permit

@@ -86,6 +86,22 @@ def test_a_launch_of_many_ctas_that_atomics_steer_is_not_decided() -> None:
 
 
 @cuda.jit
+def compares_a_sum(parts: Any, total: Any, out: Any) -> None:
+    """All lanes add to a sum, which decides what they do."""
+    cuda.atomic.add(total, 0, parts[cuda.threadIdx.x])
+    cuda.syncthreads()
+    if total[0] > 1:
+        out[cuda.threadIdx.x] = 1
+
+
+def test_a_floating_point_sum_that_decides_a_branch_is_open() -> None:
+    parts = (np.arange(128) * 0.1).astype(np.float32)
+    report = wsemu.check(compares_a_sum, 1, 128, (parts, np.zeros(1, np.float32), np.zeros(128, np.int32)))
+    assert report.verdict == "incomplete"
+    assert "whose rounding differs by schedule (store the parts, and add them in one order)" in repr(report.notes)
+
+
+@cuda.jit
 def fails_late(flag: Any, out: Any, rounds: Any) -> None:
     """One thread's `cas` never finds what it compares with, in a launch of as many rounds."""
     t = cuda.threadIdx.x

@@ -1044,6 +1044,11 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
     if name in ATOMICS:
         if atomic_source_name(places.program, pc) == LOAD:
             return "atomics", f"what the {LOAD} on line {line} sees, which differs by schedule"
+        if ATOMICS[name][0] == "add.f":
+            return "atomics", (
+                f"a floating-point sum by the atomic on line {line}, whose rounding differs by schedule "
+                "(store the parts, and add them in one order)"
+            )
         return "atomics", f"the result of the atomic on line {line}, which differs by schedule"
     if name == "activemask":
         return "active lanes", f"which lanes are active together on line {line}, which differs by schedule"
