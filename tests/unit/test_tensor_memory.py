@@ -614,20 +614,35 @@ HOLDS:
   st.global.v2.b32 [%rd3], {{%v0, %v1}};"""
 
 
+BEHIND_A_LOOP = """mov.u32 %r6, 0;
+AGAIN:
+  bar.sync 1, 32;
+  st.global.v2.b32 [%rd3], {%v0, %v1};
+  tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0, %v1}, [%r11];
+  add.u32 %r6, %r6, 1;
+  setp.lt.u32 %p7, %r6, 3;
+  @%p7 bra AGAIN;
+  bar.sync 1, 32;
+  st.global.v2.b32 [%rd3+8], {%v0, %v1};"""
+
+
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 @pytest.mark.parametrize(("used", "code"), [
     ("add.u32 %v0, %v0, %v1; st.global.b32 [%rd3], %v0;", "tmem-read-unwaited"),
     (ASSERTS, "tmem-read-unwaited"),
-    (ASSERTS.replace(CALLS_IT, "ret;"), "tmem-read-unfinished"),
+    (ASSERTS.replace(CALLS_IT, "ret;"), "tmem-read-unwaited"),
     ("st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unwaited"),
     ("add.u32 %v0, %v0, 1; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
-    ("add.u32 %v0, %v0, %v1; bar.sync 1, 32; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
+    ("add.u32 %v0, %v0, %v1; bar.sync 1, 32; st.global.b32 [%rd3], %v0;", "tmem-read-unwaited"),
     ("add.u32 %v0, %v0, %v1; @%p7 bra USED; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
     ("mul.lo.u32 %v1, %v1, 7; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unwaited"),
     ("mov.b64 %rd3, {%v0, %v1};", "tmem-read-unfinished"),
     ("{ .local .align 8 .b8 kept[8]; st.local.v2.b32 [kept], {%v0, %v1}; }", "tmem-read-unfinished"),
     ("@%p6 st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
-    ("bar.sync 1, 32; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
+    ("bar.sync 1, 32; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unwaited"),
+    ("bar.sync 1, 32; bar.sync 1, 32; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
+    (BEHIND_A_LOOP, "tmem-read-unwaited"),
+    (BEHIND_A_LOOP.replace("{%v0, %v1}", "{%v1, %v1}"), "tmem-read-unfinished"),
     ("setp.lt.u32 %p7, %r1, 136; @%p7 bra USED; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
     (LOW_AND_HIGH, "tmem-read-unwaited"),
     ("mov.u32 %v0, %r1; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),

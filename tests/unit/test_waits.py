@@ -228,6 +228,21 @@ def test_a_peek_may_be_kept_in_a_register_while_other_work_is_done() -> None:
     assert k.marks() == [PEEK, BLOCKS]
 
 
+def test_a_value_that_is_used_twice_over_and_over_is_followed_beside_a_peek() -> None:
+    """Its expression has 2^200 parts."""
+    k = Kernel(4)
+    answer, value = k.wait(0), k.graph.special("laneid")
+    for _ in range(200):
+        value = k.put(0, "mul.b32", value, value, result="b32")
+    k.put(0, "st.b32", k.bar, value)
+    k.jump(0, 1)
+    k.branch(1, answer, 3, 2)
+    k.branch(2, k.wait(2), 3, 2)
+    k.put(3, "st.b32", k.bar, value)
+    k.end(3)
+    assert k.marks() == [PEEK, BLOCKS]
+
+
 def test_a_peek_may_guard_a_wait_before_the_end_of_the_thread() -> None:
     """Each side ends in a block of its own."""
     k = Kernel(4)

@@ -16,7 +16,7 @@ from wsemu.launch.heap import add_heap_notes, outgrown
 from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
 from wsemu.launch.same import keep, repeated_report
-from wsemu.launch.used_loads import name_used_loads
+from wsemu.launch.used_loads import name_later_uses, name_used_loads
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import ATOMICS, N_ATOMIC, N_MEMORY, OPCODE
 from wsemu.model.tensor_memory import ALLOC
@@ -109,6 +109,7 @@ def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -
         run = ran(bound, workers, orders.few if orders.stays else None)
         run[0].waits = orders.stays
     name_used_loads(run[0], bound.program)  # so that no error is left but stores of one value
+    name_later_uses(bound, run)
     run = excuse_same_values(bound, run, tried=tried)
     return (separate_lags(bound, run) if bound.program.asynchronous else run), orders
 

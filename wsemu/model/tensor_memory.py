@@ -30,6 +30,9 @@ SHAPE_BITS, REPEAT_SHIFT, REPEAT_BITS, PACKED, OFFSET_SHIFT = 7, 3, 7, 64, 8
 MOST_REGISTERS = 128
 OF_STORES = 1
 """aux of a `tcgen05.wait`, and of a `tcgen05.fence::after_thread_sync`"""
+BY_USE = 2
+"""flag in the aux of a `tcgen05.wait` that an analysis inserts: registers of the loads have been used, so that lanes
+pass it one by one"""
 PAIR = 16
 """bit in the aux of all operations with `cta_group::2`"""
 MULTICAST = 1

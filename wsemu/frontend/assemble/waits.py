@@ -163,6 +163,9 @@ class _Reader:
         """clocks, and registers that may differ between iterations of a loop"""
         self.steps = 0
         self.live: dict[int, frozenset[Register]] = {}
+        self.kept: dict[Value, Value] = {}
+        """one object for all equal values; parts of a value count by their identity, because a value that is used
+        twice, over and over, has exponentially many parts"""
         self.answers: Values = {
             instruction.results[0]: ("is", 1)
             for block in blocks.values()
@@ -395,7 +398,8 @@ class _Reader:
         return (instruction.guard, *instruction.operands)
 
     def _differs(self, register: Register, yes: Values, no: Values) -> bool:
-        return self._value(register, yes) != self._value(register, no)
+        one, other = self._value(register, yes), self._value(register, no)
+        return one is not other and one != other
 
     def _guarded_branches(
         self, block: Block, question: Instruction, yes: Values, no: Values
@@ -472,10 +476,10 @@ class _Reader:
         """Return a register's value, expanded to the operations that computed its parts before the test."""
         return self._expand_value(self._value(register, values), {})
 
-    def _expand_value(self, value: Value, done: dict[Value, Value]) -> Value:
-        found = done.get(value)
-        if found is not None:
-            return found
+    def _expand_value(self, value: Value, done: dict[int, tuple[Value, Value]]) -> Value:
+        """Return an expanded value; `done` has others by their identity, which it keeps."""
+        if id(value) in done:
+            return done[id(value)][1]
         result = value
         if value[0] == "register":
             made = self.lasting.get(int(str(value[1])))
@@ -485,7 +489,8 @@ class _Reader:
             name, how, *rest = value
             parts = [self._expand_value(part, done) for part in rest if isinstance(part, tuple)]
             result = ("where", how, *parts) if name == "where" else _simplify_operation(str(name), how, parts)
-        done[value] = result
+            result = self._keep(result)
+        done[id(value)] = value, result
         return result
 
     def _live_at_start(self, block: int) -> frozenset[Register]:
@@ -561,9 +566,13 @@ class _Reader:
         return False
 
     def _value(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
-        if register in self.known:
-            return self.known[register]
-        return values.get(register, ("register", register))
+        found = self.known.get(register) or values.get(register)
+        return self._keep(("register", register)) if found is None else found
+
+    def _keep(self, value: Value) -> Value:
+        """Return the object that represents a value."""
+        key = tuple(id(part) if isinstance(part, tuple) and isinstance(part[0], str) else part for part in value)
+        return self.kept.setdefault(key, value)
 
     def _assign(self, instruction: Instruction, values: Values, step: int) -> None:
         """Apply an instruction to the registers; a value that it reads from memory or elsewhere equals only itself."""
@@ -572,17 +581,17 @@ class _Reader:
             return
         always = guard == ("is", int(not instruction.negated))
         for number, register in enumerate(instruction.results):
-            value: Value = ("made", step, number)
+            value = self._keep(("made", step, number))
             if instruction.operation in ALU and not instruction.operation.startswith("varying."):
                 value = self._result(instruction, [self._value(r, values) for r in instruction.operands])
             if not always:
-                value = ("where", instruction.negated, guard, value, self._value(register, values))
+                value = self._keep(("where", instruction.negated, guard, value, self._value(register, values)))
             values[register] = value
 
     def _result(self, instruction: Instruction, operands: list[Value]) -> Value:
         type_ = self.types[instruction.results[0]]
         bits = 1 if type_ == "p" else int(type_[1:])
-        return _simplify_operation(instruction.operation, (instruction.immediate, bits), operands)
+        return self._keep(_simplify_operation(instruction.operation, (instruction.immediate, bits), operands))
 
 
 def _conditions(values: Values) -> Iterator[Value]:

@@ -95,6 +95,7 @@ from wsemu.machine.sync.phases import (
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import LANES, OPCODE, ROW, SHARED
 from wsemu.model.tensor_memory import (
+    BY_USE,
     CP_SHAPE_BITS,
     DECOMPRESS_SHIFT,
     MULTICAST,
@@ -148,7 +149,8 @@ def tensor_memory_operation(address, w, pc, mask):
     if op in (LOAD, STORE):
         return move(m, warp, w, pc, i, mask)
     if op == WAIT:
-        gather_lanes(m, warp, w, pc, mask)
+        if i.aux & BY_USE == 0:
+            gather_lanes(m, warp, w, pc, mask)
         await_moves(m, warp, w, pc, i, mask)
         return DONE
     if op in (MULTIPLY, COPY):

@@ -12,6 +12,7 @@ from wsemu.model.isa import LANES, ROW, SEGMENT_SHIFT, WRITE
 from wsemu.model.outcome import ObjectWait, RawFinding
 from wsemu.model.tensor_memory import (
     ALLOC,
+    BY_USE,
     COLUMNS,
     CP_SHAPE_BITS,
     DECOMPRESS_SHIFT,
@@ -370,7 +371,8 @@ def move(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Wait until the loads, or the stores, of a warp are complete."""
-    gather_lanes(run, lanes)
+    if not fields[7] & BY_USE:
+        gather_lanes(run, lanes)
     cta, warp = run.cta, run.warp.number
     agents = cta_columns(cta).moves.pop((warp, STORE if fields[7] & OF_STORES else LOAD), 0)
     for lane in list_lanes(run.warp.alive):
