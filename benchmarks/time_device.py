@@ -4,6 +4,8 @@
     python benchmarks/time_device.py stalls --out ROWS.json    on the device: adds reasons of stalls that are missing
     python benchmarks/time_device.py compare ROWS.json [--held-out] [--each] [FAMILY ...]    anywhere: the table
     python benchmarks/time_device.py list
+    python benchmarks/time_device.py measure --drawn --out ROWS.json, and compare --drawn ROWS.json [--each]: the same
+    of the launches that `time_drawn.py` drew
 
 The launches are those of `time/launches.json.gz`, which `time_launches.py` collects.  Each launch runs eight times in a
 graph, and the graph seven times; the median counts.  `--stalls` also reads the reasons of stalls, with Nsight Compute
@@ -33,7 +35,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-LAUNCHES = Path(__file__).resolve().parent / "time" / "launches.json.gz"
+HERE = Path(__file__).resolve().parent / "time"
+LAUNCHES = HERE / "launches.json.gz"
+DRAWN, DRAWN_PREDICTED = HERE / "drawn.json.gz", HERE / "drawn.predicted.json"
+"""launches that `time_drawn.py` draws, and their predictions before they were measured"""
 GRAPH, REPEATS = 8, 7
 RANDOM_BYTES = 1 << 22
 STALLS = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
@@ -50,9 +55,9 @@ MORE_STALL_SECONDS = 200
 _PACK = {"int32": "i", "int64": "q", "uint32": "I", "uint64": "Q", "float32": "f", "float64": "d", "bool": "?"}
 
 
-def collection() -> dict[str, Any]:
+def collection(*, drawn: bool = False) -> dict[str, Any]:
     """Return the PTX modules and the launches."""
-    made: dict[str, Any] = json.loads(gzip.decompress(LAUNCHES.read_bytes()))
+    made: dict[str, Any] = json.loads(gzip.decompress((DRAWN if drawn else LAUNCHES).read_bytes()))
     return made
 
 
@@ -206,12 +211,12 @@ def identify(one: dict[str, Any]) -> str:
     return f"{one['group']}: {one['version']} {one['grid']}"
 
 
-def measure(path: Path, *, stalls: bool, resume: bool = False) -> None:
+def measure(path: Path, *, stalls: bool, resume: bool = False, drawn: bool = False) -> None:
     """Write the measured times, and with `stalls` the reasons of stalls.
 
     A failed launch leaves no context: then the process starts again, with the launches that are left.
     """
-    made = collection()
+    made = collection(drawn=drawn)
     rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if resume else []
     known = {row["launch"] for row in rows}
     device = Device(made["modules"])
@@ -227,7 +232,7 @@ def measure(path: Path, *, stalls: bool, resume: bool = False) -> None:
         rows.append({"launch": identify(one), **found})
         path.write_text(json.dumps(rows), encoding="utf-8")
         if "error" in found:
-            options = ["--stalls"] * stalls
+            options = ["--stalls"] * stalls + ["--drawn"] * drawn
             os.execv(sys.executable, [sys.executable, __file__, "measure", "--resume", *options, "--out", str(path)])
     print(f"{len(rows)} launches, {time.perf_counter() - started:.0f} s", flush=True)
     if stalls:
@@ -361,6 +366,31 @@ def compare(path: Path, families: list[str], *, held_out: bool, each: bool) -> N
         print(f"first reason of stalls: the same in {sum(reasons)} of {len(reasons)}")
 
 
+def compare_drawn(path: Path, *, each: bool) -> None:
+    """Print the errors of the drawn launches: as predicted before the measurement, and as predicted now."""
+    from time_rings import summarize
+
+    made, before = collection(drawn=True), json.loads(DRAWN_PREDICTED.read_text(encoding="utf-8"))
+    predictor = Predictor(made["modules"])
+    measured = {row["launch"]: row for row in json.loads(path.read_text(encoding="utf-8"))}
+    found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for one in made["launches"]:
+        name = identify(one)
+        time_ = measured.get(name, {}).get("us")
+        if time_ is None:
+            print(f"{name}: not measured: {measured.get(name, {}).get('error', 'no row')}")
+            continue
+        now = predictor.predict(one, one["registers"]).microseconds
+        kind = one["family"] if one["family"] in ("rings", "clusters") else "examples"
+        for when, predicted in (("before", before[name]), ("now", now)):
+            for family in (kind, "all"):
+                found[f"{when}: {family}"].append((time_, predicted))
+        if each:
+            print(f"{name:56} {time_:9.1f} {before[name]:9.1f} {before[name] / time_ - 1:+7.1%} {now / time_ - 1:+7.1%}")
+    for family, pairs in sorted(found.items()):
+        print(summarize(family, pairs))
+
+
 OWN = ("saxpy", "sgemv", "stencil", "dgemm", "fft", "hgemm", "ampere", "gemm", "flash")
 """families of the kernels in `examples/`"""
 
@@ -453,11 +483,13 @@ def main(words: list[str]) -> None:
     command, *rest = words or ["help"]
     plain = [word for word in rest if not word.startswith("-")]
     if command == "measure" and plain:
-        measure(Path(plain[0]), stalls="--stalls" in rest, resume="--resume" in rest)
+        measure(Path(plain[0]), stalls="--stalls" in rest, resume="--resume" in rest, drawn="--drawn" in rest)
+    elif command == "compare" and plain and "--drawn" in rest:
+        compare_drawn(Path(plain[0]), each="--each" in rest)
     elif command == "compare" and plain:
         compare(Path(plain[0]), plain[1:], held_out="--held-out" in rest, each="--each" in rest)
     elif command == "list":
-        for one in collection()["launches"]:
+        for one in collection(drawn="--drawn" in rest)["launches"]:
             print(f"{one['family']:9} {identify(one)}{'  held out' * one['held_out']}")
     elif command == "stalls" and plain:
         add_stalls(Path(plain[0]))

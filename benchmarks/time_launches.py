@@ -16,9 +16,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Sizes = Sequence[tuple[int, ...]]
 
 HERE = Path(__file__).resolve().parent / "time"
 ROOT = Path(__file__).resolve().parents[1]
@@ -110,11 +115,11 @@ def _number(array: Any, arrays: list[Any]) -> int:
 
 def add_rings(found: Collection) -> None:
     """Add rings and plain kernels of `fresh.cu`, in sweeps of stages, DMA warps, bytes of an access, threads."""
-    found.add_module("fresh", _compile(HERE / "fresh.cu"))
+    found.add_module("fresh", compile_cuda(HERE / "fresh.cu"))
     for names, shapes in RINGS:
         for name in names.split():
             for each, per, it in shapes:
-                _add_ring(found, name, each, per, it)
+                add_ring(found, name, each, per, it)
     for name, warps in (("any_copy", 8), ("any_words", 8), ("any_sum", 8)):
         for threads in (64, 128, 256, 512, 1024):
             for it in (0, 24):
@@ -146,28 +151,28 @@ RINGS = (
     ("exchange_tiles", ((1, 64, 0), (2, 64, 0), (4, 32, 16))),
 )
 """kernels that one group compares -> (CTAs of a multiprocessor, tiles of a CTA, multiply-adds) of its launches"""
-_LARGE = {"bulk", "slim", "both", "axpy", "dot", "multicast"}
+LARGE = {"bulk", "slim", "both", "axpy", "dot", "multicast"}
 """families of kernels whose second number is the size of a tile"""
 
 
-def _add_ring(found: Collection, name: str, each: int, per: int, it: int) -> None:
+def add_ring(found: Collection, name: str, each: int, per: int, it: int, module: str = "fresh") -> None:
+    """Add a launch of a kernel of `fresh.cu`, or of a module with other instances of its templates."""
     kind, *numbers = name.split("_")
     stages = int(numbers[0]) if numbers[0].isdigit() else 1
-    size = int(numbers[1]) if kind in _LARGE else 2 * TILE if kind == "large" else TILE
+    size = int(numbers[1]) if kind in LARGE else 2 * TILE if kind == "large" else TILE
     copies = 2 if kind in ("axpy", "dot") else 1
     compute = 128 if kind in ("narrow", "slim") else 256
-    dma = 0 if kind in ("cpasync", "ahead", "exchange") else int(numbers[1]) if kind not in _LARGE else 1
+    dma = 0 if kind in ("cpasync", "ahead", "exchange") else int(numbers[1]) if kind not in LARGE else 1
     shared = stages * (size * copies + 16) if kind not in ("ahead", "exchange") else 0
     grid = MULTIPROCESSORS * each
-    of_cluster = 2 if kind == "multicast" else 1
-    """Return CTAs that share a tile, each of which writes its own result."""
+    of_cluster = 2 if kind == "multicast" else 1  # CTAs that share a tile, each of which writes its own result
     tiles = grid * per // of_cluster
     sums = 8 * grid if kind == "dot" else 0
     arrays = np.zeros(tiles * size // 4, np.float32), np.zeros(tiles * size // 4 * of_cluster + sums, np.float32)
     family = "clusters" if kind in ("multicast", "exchange") else "plain" if kind == "ahead" else "rings"
-    group = f"{kind}{size if kind in _LARGE else ''} {each} {per} {it}"
+    group = f"{kind}{size if kind in LARGE else ''} {each} {per} {it}"
     values = (*arrays, np.int32(tiles), np.int32(it))
-    found.add(family, group, name, "fresh", name, grid, compute + 32 * dma, max(shared, LEAST[each]), values)
+    found.add(family, group, name, module, name, grid, compute + 32 * dma, max(shared, LEAST[each]), values)
 
 
 def _add_block(found: Collection, name: str, threads: int, per: int, it: int) -> None:
@@ -178,7 +183,7 @@ def _add_block(found: Collection, name: str, threads: int, per: int, it: int) ->
     found.add("plain", f"{name} {it}", f"{name} of {threads}", "fresh", name, grid, threads, 0, values)
 
 
-def _compile(path: Path, **changes: str) -> str:
+def compile_cuda(path: Path, **changes: str) -> str:
     """Return the PTX of a file with some constants replaced."""
     text = path.read_text(encoding="utf-8")
     for old, new in changes.items():
@@ -197,20 +202,24 @@ def _compile(path: Path, **changes: str) -> str:
 
 def add_examples(found: Collection) -> None:
     """Add the kernels of `examples/`."""
-    for part in (_add_saxpy, _add_sgemv, _add_stencil, _add_dgemm, _add_fft, _add_hgemm, _add_ampere, _add_hopper):
+    for part in (add_saxpy, add_sgemv, add_stencil, add_dgemm, _add_fft, add_hgemm, add_ampere, add_gemm, add_flash):
         part(found)
 
 
-def _add_saxpy(found: Collection) -> None:
-    for n, it in ((264 * 4096 * 8, 0), (264 * 4096 * 8, 24), (264 * 4096 * 64, 4)):
+def add_saxpy(
+    found: Collection, sizes: Sizes = ((264 * 4096 * 8, 0), (264 * 4096 * 8, 24), (264 * 4096 * 64, 4))
+) -> None:
+    """Add SAXPY: (elements, multiply-adds)."""
+    for n, it in sizes:
         x, y = np.zeros(n, np.float32), np.zeros(n, np.float32)
         for kernel, block in example("saxpy").KERNELS:
             found.add_python("saxpy", f"saxpy {n} {it}", kernel, 264, block, (n, np.float32(0.5), x, y, it))
 
 
-def _add_sgemv(found: Collection) -> None:
+def add_sgemv(found: Collection, sizes: Sizes = ((2048,), (8192,))) -> None:
+    """Add SGEMV of square matrices."""
     module = example("sgemv")
-    for n in (2048, 8192):
+    for (n,) in sizes:
         matrix = np.zeros((n, n), np.float32, order="F")
         x, y = np.zeros(n, np.float32), np.zeros(n, np.float32)
         for kernel, block in module.VERSIONS.values():
@@ -218,9 +227,10 @@ def _add_sgemv(found: Collection) -> None:
             found.add_python("sgemv", f"sgemv {n}", kernel, grid, block, (n, np.float32(0.75), matrix, x, y))
 
 
-def _add_stencil(found: Collection) -> None:
+def add_stencil(found: Collection, sizes: Sizes = ((512, 256, 48), (1024, 1024, 24))) -> None:
+    """Add stencils: (x, y, z)."""
     module = example("stencil")
-    for x, y, z in ((512, 256, 48), (1024, 1024, 24)):
+    for x, y, z in sizes:
         values = np.zeros((z + 2 * module.RADIUS, y + 2 * module.RADIUS, x + 2 * module.MARGIN), np.float32)
         result = np.zeros((z, y, x), np.float32)
         for kernel, block in module.versions(values.strides[1]):
@@ -228,9 +238,10 @@ def _add_stencil(found: Collection) -> None:
             found.add_python("stencil", f"stencil {x} {y} {z}", kernel, grid, block, (values, result))
 
 
-def _add_dgemm(found: Collection) -> None:
+def add_dgemm(found: Collection, sizes: Sizes = ((1536,), (3072,))) -> None:
+    """Add products of square matrices of doubles."""
     module = example("dgemm")
-    for n in (1536, 3072):
+    for (n,) in sizes:
         arrays = tuple(np.zeros((n, n)) for _ in range(3))
         for kernel, block in module.KERNELS:
             grid = n // module.BLOCK, n // module.BLOCK
@@ -255,30 +266,41 @@ def _add_fft(found: Collection) -> None:
             found.add_python("fft", f"fft {n} {batch} {done}", kernels[radix], grid, block, arguments)
 
 
-def _add_hgemm(found: Collection) -> None:
+def add_hgemm(
+    found: Collection, sizes: Sizes = ((1024, 1024, 1024), (2048, 2048, 512), (4096, 2048, 1024))
+) -> None:
+    """Add products of halves on `mma.sync`: (m, n, k)."""
     module = example("hgemm")
-    for m, n, k in ((1024, 1024, 1024), (2048, 2048, 512), (4096, 2048, 1024)):
+    for m, n, k in sizes:
         a, b, c = np.zeros((m, k), np.float16), np.zeros((n, k), np.float16), np.zeros((m, n), np.float32)
         for kernel, block, arguments in module.VERSIONS.values():
             grid = n // module.TILE, m // module.TILE
             found.add_python("hgemm", f"hgemm {m} {n} {k}", kernel, grid, block, arguments(a, b, c))
 
 
-def _add_ampere(found: Collection) -> None:
+def add_ampere(
+    found: Collection, sizes: Sizes = ((1024, 1024, 1024), (2048, 2048, 2048), (3072, 1024, 512))
+) -> None:
+    """Add products of the Ampere example: (m, n, k)."""
     found.add_module("ampere", (ROOT / "examples/ampere/gemm.sm_80.ptx").read_text(encoding="utf-8"))
-    for m, n, k in ((1024, 1024, 1024), (2048, 2048, 2048), (3072, 1024, 512)):
+    for m, n, k in sizes:
         a, b, c = np.zeros((m, k), np.float16), np.zeros((n, k), np.float16), np.zeros((m, n), np.float32)
         values = (a, b, c, *np.array([m, n, k], np.int32))
         found.add("ampere", f"ampere {m} {n} {k}", "gemm", "ampere", "gemm", (n // 64, m // 64), 128, 65536, values)
 
 
-def _add_hopper(found: Collection) -> None:
+def add_gemm(
+    found: Collection,
+    sizes: Sizes = ((1536, 1536, 1536), (3072, 3072, 3072), (2048, 4096, 1024), (2816, 1536, 4096)),
+    depths: Sequence[int] = (2, 3, 4, 5, 6),
+) -> None:
+    """Add products of the Hopper example: (m, n, k), and stages."""
     from wsemu import TensorMap
 
-    source = ROOT / "examples" / "hopper"
-    for stages in (2, 3, 4, 5, 6):
-        found.add_module(f"gemm {stages}", _compile(source / "gemm.cu", STAGES=str(stages)))
-        for m, n, k in ((1536, 1536, 1536), (3072, 3072, 3072), (2048, 4096, 1024), (2816, 1536, 4096)):
+    source = ROOT / "examples" / "hopper" / "gemm.cu"
+    for stages in depths:
+        found.add_module(f"gemm {stages}", compile_cuda(source, STAGES=str(stages)))
+        for m, n, k in sizes:
             for name, of_b in (("gemm", 128), ("gemm_pair", 64)):
                 if name == "gemm_pair" and (stages not in (3, 4) or (n // 128) % 2):
                     continue
@@ -291,9 +313,20 @@ def _add_hopper(found: Collection) -> None:
                     family, f"{name} {m} {n} {k}", f"{name} of {stages}", f"gemm {stages}", name,
                     (n // 128, m // 128), 384, shared, (*maps, np.int32(k)),
                 )  # fmt: skip
-    for stages in (1, 2, 3, 4):
-        found.add_module(f"flash {stages}", _compile(source / "flash.cu", STAGES=str(stages)))
-        for heads, length in ((16, 1024), (32, 2048), (8, 4096), (66, 512)):
+
+
+def add_flash(
+    found: Collection,
+    sizes: Sizes = ((16, 1024), (32, 2048), (8, 4096), (66, 512)),
+    depths: Sequence[int] = (1, 2, 3, 4),
+) -> None:
+    """Add attention of the Hopper example: (heads, length), and stages."""
+    from wsemu import TensorMap
+
+    source = ROOT / "examples" / "hopper" / "flash.cu"
+    for stages in depths:
+        found.add_module(f"flash {stages}", compile_cuda(source, STAGES=str(stages)))
+        for heads, length in sizes:
             maps = [TensorMap(np.zeros((heads * length, 64), np.float16), [64, 64], swizzle="128B") for _ in range(4)]
             values = (*maps, np.int32(length), np.float32(0.125))
             shared = (2 + 2 * stages) * 8192 + (1 + 4 * stages) * 8

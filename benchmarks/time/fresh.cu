@@ -338,6 +338,7 @@ __device__ void exchange(const float *x, float *y, int tiles, int it) {
 #define AHEAD(A) KERNEL(256, ahead_##A) { ahead<A>(x, y, tiles, it); }
 #define MULTICAST(S, Z) CLUSTER(288, multicast_##S##_##Z) { multicast<S, Z>(x, y, tiles, it); }
 
+#ifndef NO_INSTANCES
 NAMED(5, 1, 16) NAMED(5, 2, 16) NAMED(5, 4, 16) NAMED(5, 8, 16) NAMED(3, 2, 4) NAMED(3, 2, 8) NAMED(3, 4, 4)
 NARROW(3, 1, 16) NARROW(3, 2, 16) NARROW(6, 1, 8) NARROW(1, 4, 16)
 LARGE(1, 4, 16) LARGE(3, 2, 16) LARGE(3, 4, 16) LARGE(3, 8, 16)
@@ -353,3 +354,4 @@ DOT(1, 4096) DOT(2, 4096) DOT(3, 4096) DOT(4, 4096) DOT(6, 4096) DOT(2, 8192)
 AHEAD(1) AHEAD(2) AHEAD(4)
 MULTICAST(1, 8192) MULTICAST(2, 8192) MULTICAST(3, 8192) MULTICAST(4, 8192) MULTICAST(3, 4096)
 CLUSTER(256, exchange_tiles) { exchange(x, y, tiles, it); }
+#endif

@@ -1,0 +1,129 @@
+"""Draw launches that nobody chose, and predict them before they are measured: `python benchmarks/time_drawn.py`.
+
+Writes `time/drawn.json.gz`, like `time_launches.py`, and `time/drawn.predicted.json`: launch -> predicted microseconds.
+`SEED` determines the launches: instances of the templates in `time/fresh.cu` that no other benchmark has, and kernels of
+`examples/` in sizes that no other benchmark has.  `time_device.py measure --drawn` measures them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import json
+import random
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import time_launches as launches
+from time_device import DRAWN, DRAWN_PREDICTED, Predictor, identify
+
+SEED = 47
+OF_RINGS, OF_CLUSTERS, OF_EXAMPLES = 20, 4, 2
+"""number of launches of rings, of clusters, and of each example"""
+SHAPES = {
+    "named": (range(1, 7), (1, 2, 4, 8), (4, 8, 16)),
+    "narrow": (range(1, 7), (1, 2, 4), (4, 8, 16)),
+    "large": (range(1, 5), (2, 4, 8), (8, 16)),
+    "phased": (range(1, 7), (1, 2, 4), (4, 8, 16)),
+    "lanes": (range(1, 7), (1, 2, 4)),
+    "bulk": (range(1, 11), (4096, 8192, 16384)),
+    "slim": (range(1, 9), (2048, 4096, 8192)),
+    "both": (range(2, 8), (4096, 8192)),
+    "axpy": (range(1, 7), (4096, 8192)),
+    "dot": (range(1, 7), (4096, 8192)),
+    "cpasync": (range(11, 17),),
+}
+"""template -> values of its parameters, the first of which is the number of stages"""
+CLUSTERS = {"multicast": (range(1, 7), (4096, 8192, 16384))}
+MOST_SHARED = 200 * 1024
+
+
+def main() -> None:
+    """Draw the launches, predict them, and write both files."""
+    pick = random.Random(SEED)
+    found = launches.Collection()
+    _draw_rings(found, pick)
+    _draw_examples(found, pick)
+    used = {launch["module"] for launch in found.launches}
+    modules = {name: text for name, text in found.modules.items() if name in used}
+    for launch in found.launches:
+        launch["registers"] = _registers(modules[launch["module"]], launch["entry"])
+    DRAWN.write_bytes(gzip.compress(json.dumps({"modules": modules, "launches": found.launches}).encode(), 9, mtime=0))
+    predictor = Predictor(modules)
+    predicted = {identify(one): round(predictor.predict(one, one["registers"]).microseconds, 2) for one in found.launches}
+    DRAWN_PREDICTED.write_text(json.dumps(predicted, indent=1) + "\n", encoding="utf-8")
+    print(f"{len(found.launches)} launches, {DRAWN.stat().st_size:,} bytes: {DRAWN}")
+
+
+def _draw_rings(found: launches.Collection, pick: random.Random) -> None:
+    """Add rings and clusters of new instances of the templates."""
+    known = (launches.HERE / "fresh.cu").read_text(encoding="utf-8") + (launches.HERE / "rings.cu").read_text(
+        encoding="utf-8"
+    )
+    chosen: dict[str, tuple[int, int, int]] = {}
+    for shapes, number in ((SHAPES, OF_RINGS), (CLUSTERS, OF_CLUSTERS)):
+        while number:
+            kind = pick.choice(list(shapes))
+            values = [pick.choice(list(some)) for some in shapes[kind]]
+            each, per, it = pick.choice((1, 1, 2, 3)), pick.randrange(24, 200, 4), pick.choice((0, 0, 4, 12, 20))
+            instance = f"{kind.upper()}({', '.join(map(str, values))})"
+            name = "_".join(map(str, [kind, *values]))
+            tile = values[1] if kind in launches.LARGE else 8192 if kind == "large" else launches.TILE
+            shared = values[0] * tile * (2 if kind in ("axpy", "dot") else 1) * each
+            if instance in known or name in chosen or shared > MOST_SHARED:
+                continue
+            chosen[name] = each, per, it
+            number -= 1
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "drawn.cu"
+        lines = [f"{name.partition('_')[0].upper()}({', '.join(name.split('_')[1:])})" for name in chosen]
+        head = f'#define NO_INSTANCES\n#include "{launches.HERE / "fresh.cu"}"\n'
+        source.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+        found.add_module("drawn", launches.compile_cuda(source))
+    for name, (each, per, it) in chosen.items():
+        launches.add_ring(found, name, each, per, it, "drawn")
+
+
+def _draw_examples(found: launches.Collection, pick: random.Random) -> None:
+    """Add kernels of `examples/` in new sizes."""
+
+    def tiles(least: int, most: int, of: int = 128) -> int:
+        return of * pick.randint(least // of, most // of)
+
+    parts: tuple[tuple[Any, Any], ...] = (
+        (launches.add_saxpy, lambda: (264 * 4096 * pick.randint(4, 40), pick.choice((2, 8, 12, 40)))),
+        (launches.add_sgemv, lambda: (tiles(1024, 12288),)),
+        (launches.add_stencil, lambda: (tiles(256, 1024, 64), tiles(128, 1024, 64), pick.randint(16, 64))),
+        (launches.add_dgemm, lambda: (tiles(1024, 2560),)),
+        (launches.add_hgemm, lambda: (tiles(512, 4096), tiles(512, 4096), tiles(256, 2048))),
+        (launches.add_ampere, lambda: (tiles(512, 4096), tiles(512, 4096), tiles(256, 2048))),
+        (launches.add_gemm, lambda: (tiles(1024, 4096), tiles(1024, 4096), tiles(512, 4096))),
+        (launches.add_flash, lambda: (pick.randint(4, 64), tiles(512, 4096))),
+    )
+    for add, draw in parts:
+        for _ in range(OF_EXAMPLES):
+            more = {"depths": [pick.randint(1, 4 if add is launches.add_flash else 6)]} if "depths" in inspect.signature(add).parameters else {}
+            some = launches.Collection()
+            add(some, (draw(),), **more)
+            found.modules |= some.modules
+            found.launches.append(pick.choice(some.launches))
+
+
+def _registers(text: str, entry: str) -> int:
+    """Return the registers of a thread, as ptxas reports them."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "module.ptx"
+        source.write_text(text, encoding="utf-8")
+        command = ["nvcc", "-arch=sm_90a", "-cubin", "-Xptxas", "-v", str(source), "-o", str(source.with_suffix(".cubin"))]
+        run = subprocess.run(command, check=True, capture_output=True, text=True)
+    after = run.stderr[run.stderr.index(f"'{entry}'") :]
+    counted = re.search(r"Used (\d+) registers", after)
+    assert counted is not None, entry
+    return int(counted[1])
+
+
+if __name__ == "__main__":
+    main()
