@@ -386,7 +386,8 @@ def compare_drawn(path: Path, *, each: bool) -> None:
             for family in (kind, "all"):
                 found[f"{when}: {family}"].append((time_, predicted))
         if each:
-            print(f"{name:56} {time_:9.1f} {before[name]:9.1f} {before[name] / time_ - 1:+7.1%} {now / time_ - 1:+7.1%}")
+            errors = before[name] / time_ - 1, now / time_ - 1
+            print(f"{name:56} {time_:9.1f} {before[name]:9.1f} {errors[0]:+7.1%} {errors[1]:+7.1%}", flush=True)
     for family, pairs in sorted(found.items()):
         print(summarize(family, pairs))
 

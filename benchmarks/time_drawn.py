@@ -1,8 +1,8 @@
 """Draw launches that nobody chose, and predict them before they are measured: `python benchmarks/time_drawn.py`.
 
-Writes `time/drawn.json.gz`, like `time_launches.py`, and `time/drawn.predicted.json`: launch -> predicted microseconds.
-`SEED` determines the launches: instances of the templates in `time/fresh.cu` that no other benchmark has, and kernels of
-`examples/` in sizes that no other benchmark has.  `time_device.py measure --drawn` measures them.
+Writes `time/drawn.json.gz`, like `time_launches.py`, and `time/drawn.predicted.json`, the predicted microseconds of
+each launch.  `SEED` determines the launches: instances of the templates in `time/fresh.cu` that no other benchmark has,
+and kernels of `examples/` in drawn sizes.  `time_device.py measure --drawn` measures them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def main() -> None:
         launch["registers"] = _registers(modules[launch["module"]], launch["entry"])
     DRAWN.write_bytes(gzip.compress(json.dumps({"modules": modules, "launches": found.launches}).encode(), 9, mtime=0))
     predictor = Predictor(modules)
-    predicted = {identify(one): round(predictor.predict(one, one["registers"]).microseconds, 2) for one in found.launches}
+    times = [predictor.predict(one, one["registers"]).microseconds for one in found.launches]
+    predicted = {identify(one): round(time, 2) for one, time in zip(found.launches, times, strict=True)}
     DRAWN_PREDICTED.write_text(json.dumps(predicted, indent=1) + "\n", encoding="utf-8")
     print(f"{len(found.launches)} launches, {DRAWN.stat().st_size:,} bytes: {DRAWN}")
 
@@ -105,7 +106,8 @@ def _draw_examples(found: launches.Collection, pick: random.Random) -> None:
     )
     for add, draw in parts:
         for _ in range(OF_EXAMPLES):
-            more = {"depths": [pick.randint(1, 4 if add is launches.add_flash else 6)]} if "depths" in inspect.signature(add).parameters else {}
+            has_stages = "depths" in inspect.signature(add).parameters
+            more = {"depths": [pick.randint(1, 4 if add is launches.add_flash else 6)]} if has_stages else {}
             some = launches.Collection()
             add(some, (draw(),), **more)
             found.modules |= some.modules
@@ -117,7 +119,7 @@ def _registers(text: str, entry: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "module.ptx"
         source.write_text(text, encoding="utf-8")
-        command = ["nvcc", "-arch=sm_90a", "-cubin", "-Xptxas", "-v", str(source), "-o", str(source.with_suffix(".cubin"))]
+        command = ["nvcc", "-arch=sm_90a", "-cubin", "-Xptxas", "-v", str(source), "-o", f"{source}.cubin"]
         run = subprocess.run(command, check=True, capture_output=True, text=True)
     after = run.stderr[run.stderr.index(f"'{entry}'") :]
     counted = re.search(r"Used (\d+) registers", after)

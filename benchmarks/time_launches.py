@@ -266,9 +266,7 @@ def _add_fft(found: Collection) -> None:
             found.add_python("fft", f"fft {n} {batch} {done}", kernels[radix], grid, block, arguments)
 
 
-def add_hgemm(
-    found: Collection, sizes: Sizes = ((1024, 1024, 1024), (2048, 2048, 512), (4096, 2048, 1024))
-) -> None:
+def add_hgemm(found: Collection, sizes: Sizes = ((1024, 1024, 1024), (2048, 2048, 512), (4096, 2048, 1024))) -> None:
     """Add products of halves on `mma.sync`: (m, n, k)."""
     module = example("hgemm")
     for m, n, k in sizes:
@@ -278,9 +276,7 @@ def add_hgemm(
             found.add_python("hgemm", f"hgemm {m} {n} {k}", kernel, grid, block, arguments(a, b, c))
 
 
-def add_ampere(
-    found: Collection, sizes: Sizes = ((1024, 1024, 1024), (2048, 2048, 2048), (3072, 1024, 512))
-) -> None:
+def add_ampere(found: Collection, sizes: Sizes = ((1024, 1024, 1024), (2048, 2048, 2048), (3072, 1024, 512))) -> None:
     """Add products of the Ampere example: (m, n, k)."""
     found.add_module("ampere", (ROOT / "examples/ampere/gemm.sm_80.ptx").read_text(encoding="utf-8"))
     for m, n, k in sizes:

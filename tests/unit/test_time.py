@@ -12,12 +12,18 @@ import pytest
 
 import wsemu
 from tests.commands import wsemu as command
+from wsemu.app.time_program import Clock, Wanted
 from wsemu.campaign.user_file import import_file
+from wsemu.launch.binding import Packed
+from wsemu.launch.check import launch
+from wsemu.launch.hooks import adding_hook, around
 from wsemu.launch.running import bind_launch
 from wsemu.model import settings
+from wsemu.model.device_memory import DeviceMemory
 from wsemu.model.launch_shape import configure
 from wsemu.model.work import NOTHING, find_work
 from wsemu.patterns import CudaDMASequential
+from wsemu.report.terminal import QuietPrinter
 from wsemu.timing.clusters import AMOUNT, EVENT, REMOTE
 from wsemu.timing.constants import H200
 from wsemu.timing.predict import predict
@@ -344,6 +350,46 @@ def test_clusters_are_predicted() -> None:
     assert not any("wait for each other" in note for note in pair.notes)
     assert any("cluster" in line for line in pair.not_modeled)
     assert not any("cluster" in line for line in alone.not_modeled)
+
+
+def test_an_arrival_without_a_scope_waits_for_no_earlier_accesses(tmp_path: Path) -> None:
+    """ptxas puts a MEMBAR before `mbarrier.arrive.release.cluster` alone."""
+    path = tmp_path / "pair.ptx"
+    text = HOPPER.read_text(encoding="utf-8")
+    assert "mbarrier.arrive.release.cluster.shared::cluster" in text
+    changed = text.replace("mbarrier.arrive.release.cluster.shared::cluster", "mbarrier.arrive.shared::cluster")
+    path.write_text(changed, encoding="utf-8")
+    kernel, grid, arguments = product("gemm_pair")
+    slow, fast = (
+        wsemu.time(one, grid, 384, arguments, dynamic_shared=GEMM_SHARED)
+        for one in (kernel, wsemu.load_ptx(path)["gemm_pair"])
+    )
+    assert fast.reasons.get("membar", 0) < slow.reasons["membar"] / 2  # the cluster's barrier at both ends has the rest
+    assert fast.microseconds < slow.microseconds
+
+
+COUNTED = (
+    HEAD
+    + """.visible .entry counted(.param .u64 count, .param .u64 y) {
+.reg .b64 %d<3>;\n.reg .b32 %r<4>;\n.reg .pred %p<2>;
+ld.param.u64 %d1, [count];\nld.param.u64 %d2, [y];\nld.global.u32 %r1, [%d1];\nmov.u32 %r2, 0;
+LOOP:\nadd.s32 %r2, %r2, %r1;\nxor.b32 %r2, %r2, 5;\nadd.s32 %r1, %r1, -1;\nsetp.gt.s32 %p1, %r1, 0;\n@%p1 bra LOOP;
+st.global.u32 [%d2], %r2;\nret;\n}\n"""
+)
+
+
+def test_a_launch_in_device_memory_is_predicted_with_its_contents(tmp_path: Path) -> None:
+    (tmp_path / "counted.ptx").write_text(COUNTED, encoding="utf-8")
+    kernel = wsemu.load_ptx(tmp_path / "counted.ptx")["counted"]
+    clock = Clock(Wanted(as_json=True, runs=False), QuietPrinter())
+    for count in (8, 20_000):
+        memory = DeviceMemory()
+        turns, y = memory.allocate(4), memory.allocate(4)
+        memory.write(turns, np.array([count], np.uint32))
+        with adding_hook(around, clock):
+            launch(kernel, configure(1, 32), tuple(Packed(one.to_bytes(8, "little")) for one in (turns, y)), memory)
+    few, many = clock.found
+    assert many.microseconds > 10 * few.microseconds
 
 
 def test_bulk_stores_write(tmp_path: Path) -> None:

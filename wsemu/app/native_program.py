@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ from wsemu.native.program import check_program
 from wsemu.native.server import run_program
 from wsemu.native.session import Watch
 from wsemu.report.diagnostic import clean, plural
+from wsemu.report.terminal import QuietPrinter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from wsemu.launch.result import Report
     from wsemu.model.errors import WsemuError
     from wsemu.native.session import Pending
+    from wsemu.report.sink import Sink
 
 SHOWN_ALIKE = 3
 """maximum number of lines for launches with the same kernel, shape and verdict"""
@@ -114,12 +117,20 @@ class Lines:
                 self._launches.printer.text(f"{_shorten(kernel)}: {len(why):,} of {of} {verdict} ({words})")
 
 
+def _showing(lines: Lines, printer: Sink) -> contextlib.AbstractContextManager[None]:
+    """Show a line for each launch, unless the printer prints no reports."""
+    from wsemu.launch.hooks import adding_hook, observers
+
+    quiet = isinstance(printer, QuietPrinter)
+    return contextlib.nullcontext() if quiet else adding_hook(observers, lines.observe)
+
+
 def run(command: Sequence[str], file: Path, launches: Launches, save: str) -> int:
     """Run the command of a file; return the exit code for how it ended, 0 for success.
 
     `save` names a folder for its launches.
     """
-    from wsemu.launch.hooks import adding_hook, admitting, observers
+    from wsemu.launch.hooks import adding_hook, admitting
 
     saver = LaunchSaver(Path(save)) if save else None
     watched, lines = Watched(launches, saver), Lines(launches)
@@ -132,7 +143,7 @@ def run(command: Sequence[str], file: Path, launches: Launches, save: str) -> in
     _show_sources(command, file)
     sys.stdout.flush()
     try:
-        with adding_hook(observers, lines.observe), adding_hook(admitting, admit):
+        with _showing(lines, launches.printer), adding_hook(admitting, admit):
             ended = run_program(command, watched)
     except OSError as error:
         raise UsageError(f"`{command[0]}` cannot be run: {error.strerror or error}") from None

@@ -18,11 +18,13 @@ from wsemu.report.timing import format_prediction
 from wsemu.report.timing_trace import predicted_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from wsemu.app.program_file import Target
+    from wsemu.launch.hooks import Ready
     from wsemu.launch.result import Report
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.settings import Settings
     from wsemu.timing.prediction import Prediction
@@ -50,7 +52,7 @@ class Wanted(NamedTuple):
     """warp whose stalls by Fermi's latencies are printed"""
 
 
-class _Clock:
+class Clock:
     """Predicts each launch before it runs, when its arrays still have their initial contents."""
 
     def __init__(self, wanted: Wanted, printer: QuietPrinter) -> None:
@@ -61,12 +63,10 @@ class _Clock:
         self.verdicts: list[str] = []
         self.silent = wanted.as_json
 
-    def __call__(
-        self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Callable[[], Report]
-    ) -> Report:
+    def __call__(self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Ready) -> Report:
         self.count += 1
         if self.wanted.launch in (None, self.count):
-            self._predict(kernel, configuration, arguments)
+            self._predict(kernel, configuration, arguments, run.memory)
         if self.wanted.runs:
             report = run()
             self.verdicts.append(report.verdict)
@@ -76,7 +76,13 @@ class _Clock:
             observer(report)
         return report
 
-    def _predict(self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
+    def _predict(
+        self,
+        kernel: Any,
+        configuration: LaunchConfiguration,
+        arguments: Sequence[Any],
+        memory: DeviceMemory | None,
+    ) -> None:
         from wsemu.timing.stall_view import format_stalls
         from wsemu.timing.time import examine_launch
 
@@ -87,6 +93,7 @@ class _Clock:
             "cta": wanted.cta,
             "resident": wanted.resident,
             "spans": spans,
+            "memory": memory,
         }
         try:
             found, run = examine_launch(kernel, configuration, arguments, wanted.device, **options)
@@ -130,7 +137,7 @@ def run(
         return USAGE
     if what_if:
         return _answer(targets, settings, wanted, what_if, printer)
-    clock = _Clock(wanted, printer)
+    clock = Clock(wanted, printer)
     code = _run_targets(targets, settings, clock)
     if wanted.launch is not None and wanted.launch > clock.count > 0:
         printer.error(UsageError(f"no launch {wanted.launch}: the program made {clock.count}"))
@@ -142,7 +149,7 @@ def run(
     return code
 
 
-def _run_targets(targets: Sequence[Target], settings: Settings, clock: _Clock) -> int:
+def _run_targets(targets: Sequence[Target], settings: Settings, clock: Clock) -> int:
     """Run the programs; return the exit code."""
     code = 0
     with adding_hook(around, clock):
@@ -160,7 +167,7 @@ def _answer(targets: Sequence[Target], settings: Settings, wanted: Wanted, text:
     try:
         question = parse_question(text)
         for value in question.values:
-            clock = _Clock(_with_option(wanted, question.name.lower(), value), printer)
+            clock = Clock(_with_option(wanted, question.name.lower(), value), printer)
             clock.silent = True
             for one in targets:
                 with changed_program(one.file, question, value) as file:

@@ -16,6 +16,7 @@ from wsemu.launch.binding_again import Binding
 from wsemu.launch.code import Code
 from wsemu.launch.examined import run_and_judge
 from wsemu.launch.hooks import (
+    Ready,
     admitting,
     around,
     finished,
@@ -204,7 +205,7 @@ def launch(
         return examine(kernel, configuration, arguments, chosen, raised=raised, memory=memory)
 
     try:
-        report = around[-1](kernel, configuration, arguments, run) if around else run()
+        report = around[-1](kernel, configuration, arguments, Ready(run, memory)) if around else run()
     except WsemuError as error:
         if isinstance(error, UnsupportedError):
             _locate_error(error)

@@ -10,6 +10,8 @@ import contextlib
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from wsemu.model.data import dataclass
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
@@ -18,12 +20,25 @@ if TYPE_CHECKING:
     from wsemu.launch.attempts import Launched
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.errors import WsemuError
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Tracer
 
 
 _H = TypeVar("_H", bound="Callable[..., Any]")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A launch that is ready to run: calling it runs it."""
+
+    run: Callable[[], Report]
+    memory: DeviceMemory | None = None
+    """device memory that the launch is in; None: its arrays are those of the arguments"""
+
+    def __call__(self) -> Report:
+        return self.run()
 
 
 class Hooks(Generic[_H]):
@@ -113,8 +128,8 @@ printing: Hooks[Callable[[str], None]] = Hooks("printing")
 """called with the output of threads, in place of standard output"""
 asserting: Hooks[Callable[[str], None]] = Hooks("asserting")
 """called with the messages of failed assertions, in place of standard error"""
-around: Hooks[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = Hooks("around")
-"""called in place of each launch `kernel[grid, block](...)`, with the function that runs it; only the last hook is
+around: Hooks[Callable[[Any, LaunchConfiguration, Sequence[Any], Ready], Report]] = Hooks("around")
+"""called in place of each launch `kernel[grid, block](...)`, with a `Ready` that runs it; only the last hook is
 called"""
 declaring: Hooks[Callable[[dict[str, Any]], None]] = Hooks("declaring")
 """called with the options of each `jit`"""

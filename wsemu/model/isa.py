@@ -128,6 +128,9 @@ NARROW = 16
 """additional flag for both, for an operation that is declared with CTA scope"""
 REMOTE = 32
 """flag in `aux` of `mbarrier.arrive`, `expect_tx` and `complete_tx` whose mbarrier may belong to another CTA"""
+UNSCOPED = 64
+"""flag in `aux` of an `mbarrier.arrive` with REMOTE whose scope is not written.  It releases to the cluster here, but
+ptxas compiles it for CTA scope, without a wait for earlier accesses"""
 CLUSTER_ALIGNED = 2
 """flag in `aux` of `cluster.arrive` and `cluster.wait`, besides RELAXED: all lanes of the warp execute it"""
 NOINC = 1
@@ -506,7 +509,7 @@ for _name, _result, _operands, _meaning in (
     ("mbarrier.init", "", "b64 b32", "an mbarrier at address a, of b arrivals a phase"),
     ("mbarrier.inval", "", "b64", "the mbarrier at address a ends"),
     ("mbarrier.arrive", "b64", "b64 b32 b32", ("b arrivals, after c bytes more with EXPECT; d the token; aux: RELAXED, "
-     "NO_COMPLETE, DROP, EXPECT")),
+     "NO_COMPLETE, DROP, EXPECT, UNSCOPED")),
     ("mbarrier.expect_tx", "", "b64 b32", "the phase waits for b bytes more"),
     ("mbarrier.complete_tx", "", "b64 b32", "b of these bytes have come"),
     ("mbarrier.wait", "p", "b64 b64", ("whether the phase of token b has completed; aux: TRY, WAIT_RELAXED, BLOCKS, "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import NARROW, OPERATIONS, RELAXED, REMOTE, memory_shape
+from wsemu.model.isa import NARROW, OPERATIONS, RELAXED, REMOTE, UNSCOPED, memory_shape
 from wsemu.model.matrix import COLLECT, COLUMNS, SPREAD, WGMMA
 
 WIDE = 0.8
@@ -122,10 +122,12 @@ def _integer(base: str, wide: bool) -> Work:
 
 
 def releases_to_others(name: str, auxiliary: int) -> bool:
-    """Return whether an arrival makes earlier accesses visible to other CTAs of the cluster."""
+    """Return whether a GPU waits, before an arrival, until earlier accesses are visible to the other CTAs of the
+    cluster."""
     if auxiliary & RELAXED:
         return False
-    return name == "cluster.arrive" or (name == "mbarrier.arrive" and auxiliary & (REMOTE | NARROW) == REMOTE)
+    narrow = NARROW | UNSCOPED
+    return name == "cluster.arrive" or (name == "mbarrier.arrive" and auxiliary & (REMOTE | narrow) == REMOTE)
 
 
 def product_columns(auxiliary: int) -> int:

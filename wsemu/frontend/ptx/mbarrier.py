@@ -14,7 +14,7 @@ from wsemu.frontend.ptx.forms import UnhandledForm, lower_by_form, pick_flags
 from wsemu.frontend.ptx.memory import lower_address
 from wsemu.frontend.ptx.syntax import Address, Name, Sink
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import DROP, EXPECT, NARROW, NO_COMPLETE, NOINC, RELAXED, REMOTE, TRY, WAIT_RELAXED
+from wsemu.model.isa import DROP, EXPECT, NARROW, NO_COMPLETE, NOINC, RELAXED, REMOTE, TRY, UNSCOPED, WAIT_RELAXED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +109,7 @@ def _arrive(drop: int) -> Callable[[Flags], Lower]:
             given = e.read(number[0], "b32") if number else e.constant("b32", 1)
             count, size = (e.constant("b32", 1), given) if extra == "expect_tx" else (given, e.constant("b32", 0))
             token = e.target(state, "b64")
-            far = REMOTE * (type(state) is Sink and space in _FAR)
+            far = (REMOTE | UNSCOPED * (not scope)) * (type(state) is Sink and space in _FAR)
             _effect(e, "mbarrier.arrive", place, count, size, results=(token,), aux=aux | far)
             e.write_register(state, token)
 
