@@ -265,6 +265,8 @@ class MeetingProgram(NamedTuple):
     """The path of the lanes that store the values which they get; -1: all lanes do; -2: none does."""
     waits: bool
     """The lanes wait at a barrier before they part, so that lanes of one path stay together."""
+    loops: bool
+    """Paths are rounds of a loop, not sides of branches."""
 
     def _classes(self) -> list[list[int]]:
         """Return the lanes that certainly stay together."""
@@ -312,6 +314,18 @@ class MeetingProgram(NamedTuple):
             "vote.ballot": "setp.ne.u32 %q, %s, 99; vote.sync.ballot.b32 %b, %q, %m;",
             "none": "mov.u32 %b, %s;",
         }[self.exchanges]
+        sides = """
+  setp.ne.u32 %q, %v, 0; @%q bra OTHER;
+  add.u32 %s, %t, 1; bra MEET;
+OTHER:
+  setp.ne.u32 %q, %v, 1; @%q bra MEET;
+  add.u32 %s, %t, 2;"""
+        rounds = """
+  mov.u32 %f, %v;
+LOOP:
+  setp.eq.u32 %q, %f, 0; @%q bra MEET;
+  add.u32 %s, %s, %t; sub.u32 %f, %f, 1; bra LOOP;"""
+        part = rounds if self.loops else sides
         return f"""
 .version 8.0
 .target sm_90
@@ -323,11 +337,8 @@ class MeetingProgram(NamedTuple):
   mov.u32 %t, %tid.x; mad.wide.u32 %a, %t, 4, %x; ld.global.u32 %v, [%a];
   {"bar.sync 0;" if self.waits else ""}
   setp.lt.s32 %q, %v, 0; @%q bra DONE;
-  mov.u32 %s, 7; setp.ne.u32 %q, %v, 0; @%q bra OTHER;
-  add.u32 %s, %t, 1; bra MEET;
-OTHER:
-  setp.ne.u32 %q, %v, 1; @%q bra MEET;
-  add.u32 %s, %t, 2;
+  mov.u32 %s, 7;
+  {part}
 MEET:
   activemask.b32 %m; {exchange}
   {f"setp.ne.u32 %q, %v, {self.writers}; @%q bra DONE;" if self.writers >= 0 else ""}
@@ -344,7 +355,7 @@ def draw_meeting(source: random.Random) -> MeetingProgram:
     return MeetingProgram(
         source.choice((1, 1, 2)), tuple(source.choice(paths) for _ in range(source.randint(1, 5))),
         source.choice(("shfl.up", "shfl.up", "shfl.bfly", "shfl.first", "vote.ballot", "none")),
-        source.choice((-2, -1, -1, 0, 0, 1)), source.random() < 0.8,
+        source.choice((-2, -1, -1, 0, 0, 1)), source.random() < 0.8, source.random() < 0.4,
     )  # fmt: skip
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Engine
 
 ENGINES: tuple[Engine, ...] = ("vm", "reference")
-ALONE = MeetingProgram(1, (0, 0, 0), "vote.ballot", -1, waits=True)
+ALONE = MeetingProgram(1, (0, 0, 0), "vote.ballot", -1, waits=True, loops=False)
 """All lanes take one path."""
-OWN = MeetingProgram(1, (0, 0, 1, 1), "shfl.up", 0, waits=True)
+OWN = MeetingProgram(1, (0, 0, 1, 1), "shfl.up", 0, waits=True, loops=False)
 """Only lanes that read lanes of their own path store what they get."""
 
 
@@ -33,16 +33,30 @@ def test_lanes_of_one_path_are_together(program: MeetingProgram, engine: Engine)
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    "program", [OWN, OWN._replace(warps=2), OWN._replace(writers=-2, exchanges="shfl.bfly", keys=(0, 1))]
+    "program",
+    [
+        OWN,
+        OWN._replace(warps=2),
+        OWN._replace(loops=True),
+        OWN._replace(writers=-2, exchanges="shfl.bfly", keys=(0, 1)),
+    ],
 )
 def test_what_lanes_of_other_paths_give_reaches_nothing(program: MeetingProgram, engine: Engine) -> None:
     report = check_groups(program, engine)
     assert report.verdict == "verified", report.notes
+    assert program.writers == -2 or "the active lanes include all lanes that take the same path" in repr(report.notes)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    "change", [{"writers": 1}, {"writers": -1}, {"keys": (0, 1, 0)}, {"exchanges": "shfl.bfly", "keys": (0, 1)}]
+    "change",
+    [
+        {"writers": 1},
+        {"writers": 1, "loops": True},
+        {"writers": -1},
+        {"keys": (0, 1, 0)},
+        {"exchanges": "shfl.bfly", "keys": (0, 1)},
+    ],
 )
 def test_a_value_of_a_lane_of_another_path_is_undefined(change: dict[str, Any], engine: Engine) -> None:
     report = check_groups(OWN._replace(**change), engine)
@@ -70,9 +84,11 @@ def test_masks_that_may_differ_stay_open(program: MeetingProgram) -> None:
     assert (report.verdict, report.reasons) == ("incomplete", ["active lanes"])
 
 
-def test_strict_takes_no_mask_for_granted() -> None:
-    x, y = np.zeros((1, 32), np.int32), np.zeros(32, np.uint32)
-    report = wsemu.check(wsemu.load_ptx(ALONE.ptx())["k"], 1, 32, (np.zeros(4, np.uint32), x, y), strict=True)
+@pytest.mark.parametrize("program", [ALONE, OWN])
+def test_strict_takes_no_mask_for_granted(program: MeetingProgram) -> None:
+    x, y = np.full((1, 32), -1, np.int32), np.zeros(32, np.uint32)
+    x[0, : len(program.keys)] = program.keys
+    report = wsemu.check(wsemu.load_ptx(program.ptx())["k"], 1, 32, (np.zeros(4, np.uint32), x, y), strict=True)
     assert report.verdict == "incomplete"
 
 

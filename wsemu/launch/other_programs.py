@@ -106,7 +106,7 @@ def _find_programs(
     bound: Bound, outcome: Outcome, trace: Tracer, before: list[Any], words: Set[str], *, late: bool
 ) -> Iterator[Other]:  # fmt: skip
     if "active lanes" in words and late:
-        parted = part_lanes(bound.program)
+        parted = part_lanes(bound.program, strict=bound.settings.strict)
         if parted is not None:
             yield Other(parted, "whichever lanes of different paths are active together", shows="undefined-shuffle")
         return

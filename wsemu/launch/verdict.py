@@ -415,17 +415,21 @@ def _steering_note(steered: dict[str, str]) -> str:
 
 def _mask_notes(places: Places, settings: Settings) -> Iterator[str]:
     """Yield a note for each mask of active lanes that is as on hardware, but that PTX does not promise."""
+    from wsemu.proof.parted_lanes import masks_of_paths
     from wsemu.proof.together import masks_after_barriers
 
     if settings.strict or settings.lockstep:
         return
-    found = masks_after_barriers(places.program) | places.united
-    executed = [mask for mask in found if places.outcome.executions[mask]]
-    for where, line in dict.fromkeys((places.where(mask), places.line(found[mask])) for mask in executed):
-        yield (
-            f"{where}: the active lanes are all lanes of the warp that reach it from the barrier on line {line}, as "
-            "on hardware; PTX does not promise it: `--strict` takes no mask for granted"
-        )
+    whole, of_paths = masks_after_barriers(places.program) | places.united, masks_of_paths(places.program)
+    for found, which in (
+        (whole, "are all lanes of the warp that reach it"), (of_paths, "include all lanes that take the same path"),
+    ):  # fmt: skip
+        executed = [mask for mask in found if places.outcome.executions[mask]]
+        for where, line in dict.fromkeys((places.where(mask), places.line(found[mask])) for mask in executed):
+            yield (
+                f"{where}: the active lanes {which} from the barrier on line {line}, as on hardware; PTX does not "
+                "promise it: `--strict` takes no mask for granted"
+            )
 
 
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:

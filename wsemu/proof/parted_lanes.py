@@ -27,30 +27,40 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _JOIN, _NONE, _MEMBERS, _HOW = 5, -1, 5, 7
+_OF_PATHS = "masks of lanes of one path"
 _STRAIGHT = ("alu", "load", "store", "atomic", "fence", "warp")
 
 
-def part_lanes(program: Program) -> Program | None:
+def part_lanes(program: Program, *, strict: bool) -> Program | None:
     """Return the program in which no branch has a reconvergence point; None if none has one.
 
-    Masks that only name members of shuffles count as known.
+    Masks that only name members of shuffles count as known; `strict`, by the text of PTX, none does.
     """
-    key = "lanes that stay apart"
+    key = f"lanes that stay apart, {strict}"
     if key not in program.derived:
         code = program.code.copy()
         branches = code[:, 0] == BRA
-        parts = bool((code[branches, _JOIN] >= 0).any())
-        if parts:
+        made = None
+        if (code[branches, _JOIN] >= 0).any():
+            masks = {} if strict else _find_member_masks(program)
             code[branches, _JOIN] = _NONE
-            code[sorted(_find_member_masks(program)), _HOW] = CONVERGED
-        program.derived[key] = replace(program, code=code) if parts else None
-    made: Program | None = program.derived[key]
-    return made
+            code[sorted(masks), _HOW] = CONVERGED
+            made = replace(program, code=code)
+            made.derived[_OF_PATHS] = masks
+        program.derived[key] = made
+    parted: Program | None = program.derived[key]
+    return parted
 
 
-def _find_member_masks(program: Program) -> set[int]:
-    """Return each `activemask` that only names members of shuffles.  No operation has brought its lanes together since
-    the barriers before it."""
+def masks_of_paths(program: Program) -> dict[int, int]:
+    """Map each mask that counts as known in a program of separate paths to the barrier before it."""
+    found: dict[int, int] = program.derived.get(_OF_PATHS, {})
+    return found
+
+
+def _find_member_masks(program: Program) -> dict[int, int]:
+    """Map each `activemask` that only names members of shuffles to the barrier before it.  No operation has brought its
+    lanes together since the barriers."""
     rows = program.code.tolist()
     before = find_predecessors(rows)
     shuffles = {pc: _find_shuffles(program, rows, before, pc) for pc, row in enumerate(rows) if row[0] == ACTIVE}
@@ -60,11 +70,11 @@ def _find_member_masks(program: Program) -> set[int]:
         name = NAMES[rows[pc][0]]
         return OPERATIONS[name].kind not in ("warp", "matrix") or name in LOOSE or pc in among_equals
 
-    masks = set()
+    masks = dict[int, int]()
     for pc, found in shuffles.items():
         between = find_between(rows, before, pc) if found is not None else None
         if between is not None and all(map(meets_nobody, between[0])):
-            masks.add(pc)
+            masks[pc] = between[1]
     return masks
 
 
