@@ -390,3 +390,27 @@ def test_doctor_names_the_driver_and_its_clients():
     names = [item.name for item in examine()]
     assert "CUDA driver" in names
     assert "zstandard" in names or find_platform_problem()
+
+
+def test_the_runtime_in_a_linked_library_is_replaced_before_its_constructors_run(tmp_path):
+    library, source = tmp_path / "library.c", tmp_path / "client.c"
+    library.write_text("""
+static int counted = -1;
+__attribute__((visibility("hidden"), noinline)) int cudaGetDeviceCount(int *count) {
+    for (volatile int n = 0; n < 3; n++) *count = 40 + n;
+    return 0;
+}
+__attribute__((constructor)) static void count_devices(void) { cudaGetDeviceCount(&counted); }
+int devices(void) { return counted; }
+""")
+    source.write_text(r"""
+int devices(void), printf(const char *, ...);
+int main() { printf("devices %d\n", devices()); }
+""")
+    compiler, own = str(find_compiler()), str(tmp_path / "libown.so")
+    subprocess.run([compiler, "-w", "-shared", "-fPIC", str(library), "-o", own], check=True)
+    program = tmp_path / "client"
+    subprocess.run([compiler, "-w", str(source), own, f"-Wl,-rpath,{tmp_path}", "-o", str(program)], check=True)
+    command = [sys.executable, "-m", "wsemu", "run", "--", str(program)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert "devices 1\n" in done.stdout, done.stdout + done.stderr

@@ -61,7 +61,7 @@ def compile_libraries(folder: Path) -> None:
         )
     folder.mkdir(parents=True, exist_ok=True)
     parts = [str(SOURCES / f"{name}.c") for name in _PARTS]
-    last = ("-Wl,--hash-style=both", "-ldl", "-lpthread")
+    last = ("-Wl,--hash-style=both", "-Wl,-z,initfirst", "-ldl", "-lpthread")
     _run(compiler, *FLAGS, f"-Wl,-soname,{DRIVER}", "-o", str(folder / DRIVER), *parts, *last)
     _run(compiler, *FLAGS, "-o", str(folder / AUDIT), str(SOURCES / "audit.c"))
     for version in RUNTIMES:

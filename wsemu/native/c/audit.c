@@ -1,4 +1,4 @@
-/* An audit library (rtld-audit(7)): has what a program opens patched before its constructors run. */
+/* An audit library (rtld-audit(7)): has a program, its libraries and what it opens patched before constructors run. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
@@ -39,12 +39,20 @@ EXPORT unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie
     return 0;
 }
 
-EXPORT void la_preinit(uintptr_t *cookie) { (void)cookie; started = true; }
-
-EXPORT void la_activity(uintptr_t *cookie, unsigned flag) {
-    (void)cookie;
-    if (flag != LA_ACT_CONSISTENT || !started || !opened || !driver) return;
+static void patch_opened(void) {
+    if (!started || !opened || !driver) return;
     if (!patch) patch = (void (*)(void))(uintptr_t)find_patch(driver);
     opened = false;
     if (patch) patch();
+}
+
+EXPORT void la_preinit(uintptr_t *cookie) {
+    (void)cookie;
+    started = true;
+    patch_opened();
+}
+
+EXPORT void la_activity(uintptr_t *cookie, unsigned flag) {
+    (void)cookie;
+    if (flag == LA_ACT_CONSISTENT) patch_opened();
 }

@@ -110,9 +110,13 @@ EXPORT int wsemu_redirect(void *from, const char *name) { /* for functions that 
     return to && redirect(from, to);
 }
 
-__attribute__((constructor)) static void prepare(void) {
-    symbol_of("cuInit");
-    if (getenv("WSEMU_SERVER")) wsemu_patch();
+/* The first of all constructors (`-z initfirst`), because those of other libraries register kernels: there is no
+   `getenv` yet. */
+__attribute__((constructor)) static void prepare(int count, char **words, char **environment) {
+    (void)count;
+    (void)words;
+    for (; environment && *environment; environment++)
+        if (!strncmp(*environment, "WSEMU_SERVER=", 13)) wsemu_patch();
 }
 
 /* -- PTX that compilers inside the process have -- */
