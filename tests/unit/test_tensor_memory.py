@@ -156,7 +156,7 @@ def test_loads_of_each_shape_agree(shape: str, repeat: int, count: int, packed: 
 @pytest.mark.parametrize(
     "shape",
     ["128x256b", "128x128b", "32x128b.warpx4", "64x128b.warpx2::02_13", "64x128b.warpx2::01_23",
-     "128x256b.b8x16.b6x16_p32", "128x256b.b8x16.b4x16_p64"],
+     "128x256b.b8x16.b6x16_p32", "128x256b.b8x16.b4x16_p64", "warpx4.32x128b", "warpx2::01_23.64x128b"],
 )  # fmt: skip
 def test_copies_of_each_shape_agree(shape: str):
     columns = 8 if "256b" in shape else 4

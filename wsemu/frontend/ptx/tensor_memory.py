@@ -145,12 +145,13 @@ def _fence(after: int) -> _Form:
 
 # -- cp, commit --------------------------------------------------------------------------------------------------------
 
-_CP: dict[Flags, int] = {
-    **{(shape,): n for n, shape in enumerate(CP_SHAPES[:3])},
-    ("64x128b", "warpx2::02_13"): 3,
-    ("64x128b", "warpx2::01_23"): 4,
-    ("32x128b", "warpx4"): 5,
-}  # fmt: skip
+_CP = {
+    **{frozenset({shape}): n for n, shape in enumerate(CP_SHAPES[:3])},
+    frozenset({"64x128b", "warpx2::02_13"}): 3,
+    frozenset({"64x128b", "warpx2::01_23"}): 4,
+    frozenset({"32x128b", "warpx4"}): 5,
+}
+"""numbers of shapes and multicasts: `ptxas` accepts them in any order, and Triton writes the multicast first"""
 
 
 def _copy(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
@@ -162,7 +163,7 @@ def _copy(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
         packed = rest[at + 1]
         rest = [*rest[:at], *rest[at + 2 :]]
     to, source = operands
-    auxiliary = _CP[tuple(rest)] | _GROUPS[group] | DECOMPRESSIONS.index(packed) << DECOMPRESS_SHIFT
+    auxiliary = _CP[frozenset(rest)] | _GROUPS[group] | DECOMPRESSIONS.index(packed) << DECOMPRESS_SHIFT
     e.effect("tcgen05.cp", (_place(e, to), e.read(source, "b64")), auxiliary=auxiliary)
 
 
