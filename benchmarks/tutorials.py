@@ -2,7 +2,8 @@
 
     python benchmarks/tutorials.py --python clients/bin/python triton/python/tutorials
 
-The Python needs triton, torch (its CPU wheel), numpy, matplotlib, pandas, tabulate and pytest.
+The Python needs triton, torch (its CPU wheel), numpy, matplotlib, pandas, tabulate and pytest.  Tutorials 09 and 10
+load a `libcublas.so`, so `LD_LIBRARY_PATH` has to name a folder that has one.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ SIZES: dict[str, list[tuple[str, str]]] = {
     "11": [(r"range\(23, 28, 1\)", "range(12, 13)")],
 }  # fmt: skip
 """expressions of sizes in a tutorial, and the smaller ones that replace them"""
+EXTRA = {"10": ["--arch", "sm_100"]}
+"""further options of `wsemu run`"""
 
 
 def shrink(text: str, number: str) -> str:
@@ -64,13 +67,15 @@ def main() -> None:
         libraries.parent.mkdir(parents=True)
         libraries.symlink_to(Path(package) / "backends" / "nvidia" / "lib")
         commands: dict[Path, list[str]] = {}
+        extra: dict[str, list[str]] = {}
         for source in sorted(options.folder.glob("[01][0-9]-*.py")):
             number = source.name[:2]
             made = folder / source.name
             made.write_text(shrink(source.read_text(), number))
             test = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"] if number == "06" else []
             commands[made] = [options.python, *test, str(made)]
-        print_table(commands, options)
+            extra[made.name] = EXTRA.get(number, [])
+        print_table(commands, options, extra)
 
 
 if __name__ == "__main__":
