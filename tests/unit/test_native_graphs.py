@@ -150,3 +150,36 @@ int main(void) {
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert "launched no kernel" in done.stdout, done.stdout + done.stderr
     assert "ended with exit code" not in done.stdout
+
+
+@pytest.fixture(scope="module")
+def branches(tmp_path_factory):
+    """The program of `branch_client.c`."""
+    return build("branch_client.c", tmp_path_factory.mktemp("branches"))
+
+
+@pytest.mark.parametrize(
+    ("what", "races"),
+    [
+        ("branches", True), ("without streams", True), ("edge", False), ("apart", False), ("diamond", False),
+        ("host", True), ("child", True), ("child in order", False), ("twice", False), ("other graph", True),
+        ("elsewhere", True), ("afterwards", False), ("captured", True), ("captured in order", False),
+        ("captured apart", False), ("captured released", True),
+    ],
+)  # fmt: skip
+def test_nodes_that_no_edge_orders_may_run_at_once(branches, what, races):
+    command = [sys.executable, "-m", "wsemu", "run", "--", str(branches), str(DATA / "driver_client.ptx"), what]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert ("error[stream-race]" in done.stdout) == races, done.stdout + done.stderr
+    assert done.returncode == races, done.stdout + done.stderr
+    if what == "branches":
+        assert "hint: add an edge from the launch of `add` (1) in graph 1 to the launch of" in done.stdout, done.stdout
+    if what == "captured apart":
+        assert "edges 2\n" in done.stdout, done.stdout
+
+
+def test_a_capture_with_work_that_is_not_joined_is_no_graph(branches):
+    words = [str(branches), str(DATA / "driver_client.ptx"), "captured unjoined"]
+    command = [sys.executable, "-m", "wsemu", "run", "--", *words]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert "ended 904 1\n" in done.stdout, done.stdout + done.stderr

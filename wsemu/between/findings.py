@@ -198,6 +198,8 @@ def _help(conflict: Conflict) -> str:
             return "load with `ld.global` (`volatile`, or without `const ... __restrict__`)"
         case "managed-access":
             return "synchronize with the device before the host accesses managed memory"
+    if one.graph and one.graph == two.graph:
+        return f"add an edge from the {one.name} to the {two.name}, or record an event between them in a capture"
     return f"record an event in {one.stream} after the {one.name}, and let {two.stream} wait for it"
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wsemu.between.blocks import Block
-    from wsemu.between.operations import Access, Clock, Where
-    from wsemu.between.order import Stream
+    from wsemu.between.operations import Access, Clock, Operation, Where
+    from wsemu.between.order import Actor, Stream
 
 CaptureMode = Literal["global", "thread-local", "relaxed"]
 
@@ -44,6 +44,18 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     last: Clock = field(default_factory=dict)
     """clock of the end of its last launch"""
+    actors: dict[object, Actor] = field(default_factory=dict)
+    """a node, by any key -> its actor; launches of a graph have an order, and so have the operations of a node"""
+
+
+class GraphLaunch(NamedTuple):
+    """A launch of a graph whose nodes are being entered."""
+
+    graph: Graph
+    stream: Stream
+    begin: Operation
+    nodes: dict[object, Stream]
+    """a node, by any key -> the stream that has only its operations"""
 
 
 @dataclass(slots=True, eq=False)

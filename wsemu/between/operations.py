@@ -141,6 +141,8 @@ class Operation:
     where: Where | None
     stream: str = ""
     """name of its stream; empty for the host"""
+    graph: str = ""
+    """name of the graph to which it belongs as a node"""
     refine: Callable[[], Sequence[Access] | None] | None = None
     """function that determines the exact accesses, or returns None if that is impossible; None: they are exact
     already"""

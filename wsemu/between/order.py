@@ -59,6 +59,8 @@ class Stream:
     launches: list[Operation] = field(default_factory=list)
     """the last launches, if no other operation came after the first of them: a launch with programmatic serialization
     may overlap them"""
+    graph: str = ""
+    """name of a graph if the stream has the operations of one of its nodes"""
 
     @property
     def name(self) -> str:
@@ -128,7 +130,10 @@ class Order:
             join_clocks(clock, other.actor.clock)
         for more in after:
             join_clocks(clock, more)
-        return self.append(stream.actor, does, name, where, stream.name)
+        named = f"{name} in graph {stream.graph}" if stream.graph else name
+        made = self.append(stream.actor, does, named, where, stream.name)
+        made.graph = stream.graph
+        return made
 
     def append(self, actor: Actor, does: str, name: str, where: Where | None, stream: str = "") -> Operation:
         """Add the next operation of an actor."""

@@ -21,6 +21,7 @@ from wsemu.between.graphs import (
     UNSUPPORTED,
     Capture,
     Graph,
+    GraphLaunch,
     Violation,
 )
 from wsemu.between.operations import Access, Operation, Ranges, join_clocks
@@ -500,24 +501,43 @@ class Session:
 
     def launch_graph(self, graph: Graph, stream: Stream, where: Where | None, host: Actor | None = None) -> None:
         """Launch a graph: one operation of its stream; only the edges of the graph order its nodes."""
-        begin = self.order.issue(stream, host or self.order.host, "launch", f"launch of graph {graph.name}", where)
-        stream.launches.clear()
-        before = dict(stream.actor.clock)
-        join_clocks(before, graph.last)
-        made: list[Operation] = []
-        for node in graph.nodes:
-            actor = self.order.make_actor(stream.name, before)
-            for number in node.after:
-                join_clocks(actor.clock, made[number].clock)
-                actor.clock[made[number].actor] = made[number].count
-            one = self.order.append(actor, node.does, f"{node.name} in graph {graph.name}", node.where, stream.name)
+        host = host or self.order.host
+        launch = self.begin_graph(graph, stream, where, host)
+        for number, node in enumerate(graph.nodes):
+            one = self.order.issue(self.add_node(launch, number, node.after), host, node.does, node.name, node.where)
             one.refine = node.refine
-            made.append(one)
-            if not self._is_stale(node, one, begin):
+            if not self._is_stale(node, one, launch.begin):
                 self.touch(one, node.accesses)
-        for one in made:
-            stream.actor.clock[one.actor] = one.count
-        graph.last = dict(stream.actor.clock)
+        self.end_graph(launch)
+
+    def begin_graph(self, graph: Graph, stream: Stream, where: Where | None, host: Actor | None = None) -> GraphLaunch:
+        """Begin the launch of a graph: it comes after earlier work of its stream and after its earlier launches."""
+        name = f"launch of graph {graph.name}"
+        made = self.order.issue(stream, host or self.order.host, "launch", name, where, [graph.last])
+        stream.launches.clear()
+        return GraphLaunch(graph, stream, made, {})
+
+    def add_node(self, launch: GraphLaunch, key: object, after: Iterable[object] = ()) -> Stream:
+        """Return a stream for the operations of a node, which comes after some nodes of this launch."""
+        actor = launch.graph.actors.get(key)
+        if actor is None:
+            actor = launch.graph.actors[key] = self.order.make_actor(launch.stream.name)
+        actor.name = launch.stream.name
+        join_clocks(actor.clock, launch.stream.actor.clock)
+        launch.nodes[key] = Stream(actor, "nonblocking", launch.stream.device, graph=launch.graph.name)
+        for other in after:
+            self.add_edge(launch, other, key)
+        return launch.nodes[key]
+
+    def add_edge(self, launch: GraphLaunch, earlier: object, key: object) -> None:
+        """Let the operations of a node that follow come after an earlier node of this launch."""
+        join_clocks(launch.nodes[key].actor.clock, launch.nodes[earlier].actor.clock)
+
+    def end_graph(self, launch: GraphLaunch) -> None:
+        """End the launch of a graph: later work of its stream comes after all its nodes."""
+        for node in launch.nodes.values():
+            join_clocks(launch.stream.actor.clock, node.actor.clock)
+        launch.graph.last = dict(launch.stream.actor.clock)
 
     def _is_stale(self, node: Node, operation: Operation, launch: Operation) -> bool:
         """Return whether memory of a node was freed after the capture, and report that."""

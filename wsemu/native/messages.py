@@ -72,6 +72,14 @@ class ActionKind(IntEnum):
     FREE_IN_STREAM = 11
     DROP = 12
     """the program frees the memory next, by a package that caches memory; this implies no order in the program"""
+    GRAPH_BEGIN = 13
+    """the nodes of a graph, whose address is in place of an event, run next; the flag is 1 if their edges order them
+    only in part"""
+    GRAPH_NODE = 14
+    """a node of such a graph runs next, with its address in place of an event"""
+    GRAPH_EDGE = 15
+    """the node comes after another one of its graph"""
+    GRAPH_END = 16
     LAUNCH = 20
     ALLOCATE = 21
     FREE = 22

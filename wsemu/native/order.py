@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.between.operations import Access, Ranges
+from wsemu.between.graphs import Graph
+from wsemu.between.operations import Access, Ranges, join_clocks
 from wsemu.between.order import Event
 from wsemu.between.session import Session
 from wsemu.launch.between import report_conflict
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wsemu.between.blocks import BlockKind
+    from wsemu.between.graphs import GraphLaunch
+    from wsemu.between.operations import Clock
     from wsemu.between.order import Stream
     from wsemu.between.session import Memory
     from wsemu.model.bound import Bound
@@ -47,6 +50,22 @@ _WAITS = (ActionKind.SYNC_ALL, ActionKind.SYNC_STREAM, ActionKind.HOST_CALL)
 """steps after which the host may have observed all work in the default stream"""
 
 
+class RunningGraph:
+    """A launch of a graph whose nodes run."""
+
+    def __init__(self, address: int, handle: int, launch: GraphLaunch) -> None:
+        self.address, self.handle, self.launch = address, handle, launch
+        self.node: int | None = None
+        """address of the node that runs; None if the nodes have the order of the stream"""
+        self.host_calls: list[Clock] = []
+        """clocks of the host functions"""
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that has what runs now."""
+        return self.launch.stream if self.node is None else self.launch.nodes[self.node]
+
+
 class EarlyLaunch(NamedTuple):
     """A launch before the first stream is created."""
 
@@ -62,7 +81,7 @@ class EarlyWork:
 
     def __init__(self) -> None:
         self._kept: dict[object, EarlyLaunch | Action] = {}
-        """work in the order of the calls; of equal work, only the last item is kept"""
+        """work in the order of the calls, with the ends of graphs; of equal work, only the last item is kept"""
         self._bytes: dict[object, int] = {}
         """number of bytes that launches keep, by their keys; 0 if a launch keeps nothing"""
 
@@ -88,7 +107,7 @@ class EarlyWork:
             self.clear()
         elif action.kind == ActionKind.SYNC_EVENT:
             self._drop_to_record(action.event)
-        else:
+        elif action.kind != ActionKind.GRAPH_BEGIN:
             self._keep(action, action)
 
     def _keep(self, key: object, work: EarlyLaunch | Action) -> None:
@@ -136,6 +155,9 @@ class HostOrder:
         """address -> the stream in which it is about to be freed; None: the order of the free is not checked"""
         self._launches = 0
         self._early = EarlyWork()
+        self._graphs: dict[int, Graph] = {}
+        self._running: list[RunningGraph] = []
+        """launches of graphs whose nodes run, each but the first in a node of the one before it"""
         self._enter: dict[int, Callable[[Session, Action], None]] = {
             ActionKind.COPY: self._copy,
             ActionKind.FILL: self._copy,
@@ -145,6 +167,10 @@ class HostOrder:
             ActionKind.SYNC_EVENT: lambda session, one: session.synchronize(self._event(one.event)),
             ActionKind.SYNC_ALL: lambda session, _: session.synchronize(),
             ActionKind.HOST_CALL: self._call_host,
+            ActionKind.GRAPH_BEGIN: self._begin_graph,
+            ActionKind.GRAPH_NODE: self._add_node,
+            ActionKind.GRAPH_EDGE: self._add_edge,
+            ActionKind.GRAPH_END: self._end_graph,
         }
 
     def note_allocation(self, address: int, size: int, kind: int) -> None:
@@ -175,7 +201,7 @@ class HostOrder:
             self._freeing[action.reads[0][0]] = action.stream if action.kind == ActionKind.FREE_IN_STREAM else None
         elif action.kind not in self._enter:
             return
-        elif self._is_early(action.stream):
+        elif self._is_early(action.stream) and not (action.kind == ActionKind.GRAPH_BEGIN and action.flags):
             self._early.keep(action)
         else:
             session = self._session or self._begin()
@@ -237,6 +263,8 @@ class HostOrder:
 
     def _stream(self, handle: int) -> Stream:
         assert self._session is not None
+        if self._running and self._running[-1].handle == handle:
+            return self._running[-1].stream
         if handle in LEGACY:
             return self._session.legacy
         if handle not in self._streams:
@@ -277,7 +305,40 @@ class HostOrder:
     def _call_host(self, session: Session, action: Action) -> None:
         stream = self._stream(action.stream)
         session.end_callback(stream, session.begin_callback(stream, None))
-        session.synchronize(stream)  # any host thread may observe from its effects that the host function has run
+        if self._running:
+            self._running[-1].host_calls.append(dict(stream.actor.clock))
+        else:
+            session.synchronize(stream)  # any host thread may observe from its effects that the host function has run
+
+    def _begin_graph(self, session: Session, action: Action) -> None:
+        graph = self._graphs.get(action.event)
+        if graph is None:
+            within = self._running[-1].launch.graph.name if self._running else str(len(self._graphs) + 1)
+            graph = self._graphs[action.event] = Graph(within)
+        launch = session.begin_graph(graph, self._stream(action.stream), None)
+        self._running.append(RunningGraph(action.event, action.stream, launch))
+
+    def _add_node(self, session: Session, action: Action) -> None:
+        running = self._running[-1]
+        session.add_node(running.launch, action.event)
+        running.node = action.event
+
+    def _add_edge(self, session: Session, action: Action) -> None:
+        running = self._running[-1]
+        session.add_edge(running.launch, action.event, running.node)
+
+    def _end_graph(self, session: Session, action: Action) -> None:
+        if not self._running or self._running[-1].address != action.event:  # it began before the first stream
+            stream = self._stream(action.stream)
+            self._graphs.setdefault(action.event, Graph(str(len(self._graphs) + 1))).last = dict(stream.actor.clock)
+            return
+        running = self._running.pop()
+        session.end_graph(running.launch)
+        if self._running:
+            self._running[-1].host_calls += running.host_calls
+            return
+        for clock in running.host_calls:  # only now, because the nodes that follow may run before a host function
+            join_clocks(session.order.host.clock, clock)
 
 
 def _waits_in_practice(action: Action) -> bool:

@@ -174,6 +174,7 @@ void begin_capture(Stream *stream, Graph *graph) {
     }
     stream->capture = graph;
     stream->capture_number = graph->capture_number;
+    stream->ends.count = 0;
 }
 
 /* -- copies -- */
@@ -209,7 +210,7 @@ Result copy_memory(void *to, const void *from, uint64_t bytes, const void *strea
     if (result || !bytes) return result;
     Graph *graph = asynchronous ? capturing(stream) : NULL;
     if (graph) {
-        Node *node = capture_node(graph, NODE_COPY);
+        Node *node = capture_node(stream, NODE_COPY);
         node->to = (Address)to;
         node->from = (Address)from;
         node->bytes = bytes;
@@ -241,7 +242,7 @@ Result fill_memory(Address to, unsigned value, unsigned width, uint64_t count, c
     if (to % width || count > UINT64_MAX / width) return INVALID_VALUE;
     Graph *graph = asynchronous ? capturing(stream) : NULL;
     if (graph) {
-        Node *node = capture_node(graph, NODE_FILL);
+        Node *node = capture_node(stream, NODE_FILL);
         node->to = to;
         node->value = value;
         node->width = width;
@@ -324,7 +325,7 @@ bool has_output(void) { return printed[0].used || printed[1].used; }
 Result launch_bytes(Function *function, const Shape *shape, const void *stream, const void *parameters) {
     Graph *graph = capturing(stream);
     if (graph) {
-        Node *node = capture_node(graph, NODE_KERNEL);
+        Node *node = capture_node(stream, NODE_KERNEL);
         node->function = function;
         node->shape = *shape;
         node->parameters = malloc(function->parameter_bytes + 1);
@@ -402,23 +403,41 @@ Node *add_node(Graph *graph, NodeKind kind) {
     return node;
 }
 
-void come_after(Graph *graph, Node *const *nodes, size_t count) {
-    graph->before = realloc(graph->before, (graph->before_count + count + 1) * sizeof(Node *));
+void come_after(Ends *ends, Node *const *nodes, size_t count) {
+    ends->nodes = realloc(ends->nodes, (ends->count + count + 1) * sizeof(Node *));
     for (size_t n = 0; n < count; n++) {
         uint32_t k = 0;
-        while (k < graph->before_count && graph->before[k] != nodes[n]) k++;
-        if (k == graph->before_count) graph->before[graph->before_count++] = nodes[n];
+        while (k < ends->count && ends->nodes[k] != nodes[n]) k++;
+        if (k == ends->count && has_handle(nodes[n], NODE)) ends->nodes[ends->count++] = nodes[n];
     }
 }
 
-/* Nodes of a capture run in the order in which they are made, also those of streams that join it. */
-Node *capture_node(Graph *graph, NodeKind kind) {
-    Node *node = add_node(graph, kind);
-    node->before = graph->before;
-    node->before_count = graph->before_count;
-    graph->before = NULL;
-    graph->before_count = 0;
-    come_after(graph, &node, 1);
+void mark_up_to(const Graph *graph, const Ends *ends) {
+    for (uint32_t n = 0; n < graph->count; n++) graph->nodes[n]->done = false;
+    for (uint32_t n = 0; n < ends->count; n++) ends->nodes[n]->done = true;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t n = graph->count; n-- > 0;) { /* in most graphs, a node is made after those before it */
+            const Node *node = graph->nodes[n];
+            for (uint32_t k = 0; node->done && k < node->before_count; k++) {
+                moved = moved || !node->before[k]->done;
+                node->before[k]->done = true;
+            }
+        }
+    }
+}
+
+/* A captured node comes after what its stream captured before, and after the events that it has waited for. */
+Node *capture_node(const void *stream, NodeKind kind) {
+    Stream *one = stream_of(stream);
+    Node *node = add_node(one->capture, kind);
+    Ends before = {NULL, 0};
+    come_after(&before, one->ends.nodes, one->ends.count); /* without those that were destroyed */
+    node->before = before.nodes;
+    node->before_count = before.count;
+    node->capture_number = one->capture_number;
+    one->ends.count = 0;
+    come_after(&one->ends, &node, 1);
     return node;
 }
 
@@ -460,11 +479,16 @@ static Result run_node(Node *node, const void *stream) {
             if (result) return result;
         }
         return SUCCESS;
-    case NODE_HOST: node->call(node->data); return SUCCESS;
+    case NODE_HOST:
+        send_action(HOST_CALL, stream, NULL, 0, 0, 0, 0);
+        node->call(node->data);
+        return SUCCESS;
     case NODE_GRAPH: return run_graph(node->child, stream);
     case NODE_FREE: {
         Allocation *one = find_allocation(node->to);
-        return one && one->pool != OF_GRAPH ? free_memory(node->to, DEVICE) : SUCCESS;
+        if (!one || one->pool == OF_GRAPH) return SUCCESS;
+        if (one->address == node->to) send_action(FREE_IN_STREAM, stream, NULL, 0, node->to, 0, 0);
+        return free_memory(node->to, DEVICE);
     }
     case NODE_CONDITIONAL: return run_conditional(node, stream);
     case NODE_RECORD: return has_handle(node->data, EVENT) ? cuEventRecord(node->data, (void *)stream) : SUCCESS;
@@ -479,7 +503,23 @@ static bool is_ready(const Node *node) {
     return !node->done;
 }
 
-Result run_graph(Graph *graph, const void *stream) {
+/* Whether each node comes right after the one that was made before it: then all of them have the order of the stream. */
+static bool is_chain(const Graph *graph) {
+    for (uint32_t n = 1; n < graph->count; n++) {
+        const Node *node = graph->nodes[n];
+        uint32_t k = 0;
+        while (k < node->before_count && node->before[k] != graph->nodes[n - 1]) k++;
+        if (k == node->before_count) return false;
+    }
+    return true;
+}
+
+static void begin_node(const Node *node, const void *stream) {
+    send_action(GRAPH_NODE, stream, node, 0, 0, 0, 0);
+    for (uint32_t n = 0; n < node->before_count; n++) send_action(GRAPH_EDGE, stream, node->before[n], 0, 0, 0, 0);
+}
+
+static Result run_nodes(Graph *graph, const void *stream, bool branches) {
     for (uint32_t n = 0; n < graph->count; n++) graph->nodes[n]->done = false;
     for (uint32_t n = 0; n < graph->condition_count; n++) {
         const Condition *one = &graph->conditions[n];
@@ -492,12 +532,21 @@ Result run_graph(Graph *graph, const void *stream) {
             Node *node = graph->nodes[n];
             if (!is_ready(node)) continue;
             if (sticky) return SUCCESS; /* no node runs after a failure, which later calls return */
+            if (branches) begin_node(node, stream);
             Result result = node->disabled ? SUCCESS : run_node(node, stream);
             if (result) return result;
             node->done = moved = true;
         }
     }
     return SUCCESS;
+}
+
+Result run_graph(Graph *graph, const void *stream) {
+    bool branches = !is_chain(graph);
+    send_action(GRAPH_BEGIN, stream, graph, 0, 0, 0, branches);
+    Result result = run_nodes(graph, stream, branches);
+    send_action(GRAPH_END, stream, graph, 0, 0, 0, 0);
+    return result;
 }
 
 /* Return the bytes of a text about launches since the last call that were not verified, and as many of it as have room. */

@@ -5,6 +5,7 @@
 #include "versions.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,7 +300,7 @@ static Result call_host(void *stream, void (*call)(void *), void *data) {
     if (result) return result;
     Graph *graph = capturing(stream);
     if (graph) {
-        Node *node = capture_node(graph, NODE_HOST);
+        Node *node = capture_node(stream, NODE_HOST);
         node->call = call;
         node->data = data;
         return SUCCESS;
@@ -330,7 +331,7 @@ static Result allocate_from_pool(Address *address, size_t bytes, const void *str
     Graph *graph = capturing(stream);
     if (!graph) return allocate_memory(address, bytes ? bytes : 1, DEVICE);
     result = allocate_for_graph(address, bytes);
-    if (!result) capture_node(graph, NODE_ALLOCATE)->to = *address;
+    if (!result) capture_node(stream, NODE_ALLOCATE)->to = *address;
     return result;
 }
 EXPORT Result cuMemAllocAsync(Address *address, size_t bytes, void *stream) { BEGIN; return allocate_from_pool(address, bytes, stream); }
@@ -360,7 +361,7 @@ EXPORT Result cuMemFreeAsync(Address address, void *stream) {
     Graph *graph = capturing(stream);
     Allocation *one = find_allocation(address);
     if (graph && !one) return INVALID_VALUE;
-    if (graph) { capture_node(graph, NODE_FREE)->to = address; return SUCCESS; }
+    if (graph) { capture_node(stream, NODE_FREE)->to = address; return SUCCESS; }
     if (one && one->pool == OF_GRAPH) return SUCCESS;
     if (one && one->address == address) send_action(FREE_IN_STREAM, stream, NULL, 0, address, 0, 0);
     return free_memory(address, DEVICE);
@@ -685,9 +686,14 @@ EXPORT Result cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
     Result result = check_stream(stream);
     if (result) return result;
     Stream *one = stream_of(stream);
-    Graph *recorded = (Graph *)(uintptr_t)((Event *)event)->recorded;
-    if (one && !capturing(stream) && recorded && has_handle(recorded, GRAPH) && recorded->capture_number) begin_capture(one, recorded); /* a stream joins a capture */
-    send_action(WAIT, stream, event, 0, 0, 0, 0);
+    const Event *waited = event;
+    Graph *recorded = (Graph *)(uintptr_t)waited->recorded;
+    if (!one || !recorded || !has_handle(recorded, GRAPH) || !recorded->capture_number || recorded->capture_number != waited->capture_number) {
+        send_action(WAIT, stream, event, 0, 0, 0, 0);
+        return SUCCESS;
+    }
+    if (!capturing(stream)) begin_capture(one, recorded); /* it joins the capture */
+    if (one->capture == recorded) come_after(&one->ends, waited->ends.nodes, waited->ends.count);
     return SUCCESS;
 }
 EXPORT Result cuStreamGetPriority(void *stream, int *priority) { BEGIN; NEED(priority); Result result = check_stream(stream); if (result) return result; Stream *one = stream_of(stream); *priority = one ? one->priority : 0; return SUCCESS; }
@@ -704,8 +710,9 @@ EXPORT Result cuStreamGetCaptureInfo_v2(void *stream, int *status, uint64_t *id,
     *status = found != NULL;
     if (id) *id = (uintptr_t)found;
     if (graph) *graph = found;
-    if (before) *before = found && found->before_count ? (const void **)found->before : NULL;
-    if (count) *count = found ? found->before_count : 0;
+    const Ends none = {NULL, 0}, *ends = found ? &stream_of(stream)->ends : &none;
+    if (before) *before = ends->count ? (const void **)ends->nodes : NULL;
+    if (count) *count = ends->count;
     return SUCCESS;
 }
 EXPORT Result cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id, void **graph, const void ***before, const void **edges, size_t *count) {
@@ -739,6 +746,11 @@ static Result record(Event *event, void *stream) {
     Graph *graph = capturing(stream);
     event->recorded = graph ? (uintptr_t)graph : 1;
     event->time = now();
+    event->ends.count = 0;
+    if (graph) {
+        event->capture_number = graph->capture_number;
+        come_after(&event->ends, stream_of(stream)->ends.nodes, stream_of(stream)->ends.count);
+    }
     if (!graph) send_action(RECORD, stream, event, 0, 0, 0, 0);
     return SUCCESS;
 }
@@ -849,16 +861,24 @@ EXPORT Result cuStreamBeginCapture_v2(void *stream, int mode) {
     return SUCCESS;
 }
 ALIAS(cuStreamBeginCapture, cuStreamBeginCapture_v2);
+/* Whether all that was captured comes before the end of the stream in which the capture began. */
+static bool is_joined(const Graph *graph, const Ends *ends) {
+    mark_up_to(graph, ends);
+    for (uint32_t n = 0; n < graph->count; n++)
+        if (graph->nodes[n]->capture_number == graph->capture_number && !graph->nodes[n]->done) return false;
+    return true;
+}
 EXPORT Result cuStreamEndCapture(void *stream, void **graph) {
     BEGIN;
     HANDLE(stream, STREAM);
     Graph *found = capturing(stream);
     if (!found) return ILLEGAL_STATE;
     if (found->origin != stream_of(stream)) return CAPTURE_UNMATCHED;
+    bool joined = is_joined(found, &stream_of(stream)->ends);
     stream_of(stream)->capture = NULL;
-    found->capture_number = found->before_count = 0;
-    if (graph) *graph = found;
-    return SUCCESS;
+    found->capture_number = 0;
+    if (graph) *graph = joined ? found : NULL;
+    return joined ? SUCCESS : CAPTURE_UNJOINED;
 }
 
 /* -- the rest -- */
@@ -875,13 +895,33 @@ static const struct { const char *name; int since; const char *symbol; } VERSION
     VERSIONS(ROW)
 };
 
+/* A function of this library, by its own tables: `dlsym` cannot be called while the loader loads a program. */
+extern const Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+static uint32_t hash_of(const char *name) {
+    uint32_t hash = 0;
+    for (; *name; name++) {
+        hash = (hash << 4) + (unsigned char)*name;
+        hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+    }
+    return hash;
+}
 void *symbol_of(const char *name) {
-    static void *self; /* opened by a constructor: the loader calls this, too, and cannot be called then */
-    static Dl_info own;
-    Dl_info found;
-    if (!self && dladdr((void *)symbol_of, &own)) self = dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-    void *symbol = self ? dlsym(self, name) : NULL;
-    return symbol && dladdr(symbol, &found) && found.dli_fbase == own.dli_fbase ? symbol : NULL;
+    size_t base = (size_t)__ehdr_start;
+    const Elf64_Sym *symbols = NULL;
+    const char *names = NULL;
+    const uint32_t *table = NULL;
+    for (const Elf64_Dyn *entry = _DYNAMIC; entry->d_tag != DT_NULL; entry++) {
+        size_t value = entry->d_un.d_ptr < base ? base + entry->d_un.d_ptr : entry->d_un.d_ptr; /* some loaders relocate it */
+        if (entry->d_tag == DT_SYMTAB) symbols = (const void *)value;
+        else if (entry->d_tag == DT_STRTAB) names = (const char *)value;
+        else if (entry->d_tag == DT_HASH) table = (const void *)value;
+    }
+    if (!symbols || !names || !table) return NULL;
+    const uint32_t *chains = table + 2 + table[0];
+    for (uint32_t n = table[2 + hash_of(name) % table[0]]; n; n = chains[n])
+        if (symbols[n].st_shndx && !strcmp(names + symbols[n].st_name, name)) return (void *)(base + symbols[n].st_value);
+    return NULL;
 }
 
 static Result find_symbol(const char *name, void **function, int version, int *status) {

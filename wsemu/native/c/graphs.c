@@ -197,7 +197,7 @@ EXPORT Result cuGraphLaunch(Graph *exec, void *stream) {
     Result result = check_stream(stream);
     if (result) return result;
     Graph *graph = capturing(stream);
-    if (graph) { capture_node(graph, NODE_GRAPH)->child = copy_inner(exec); return SUCCESS; }
+    if (graph) { capture_node(stream, NODE_GRAPH)->child = copy_inner(exec); return SUCCESS; }
     return run_graph(exec, stream);
 }
 EXPORT Result cuGraphUpload(Graph *exec, void *stream) { BEGIN; HANDLE(exec, EXEC); return check_stream(stream); }
@@ -234,9 +234,17 @@ EXPORT Result cuStreamBeginCaptureToGraph(void *stream, Graph *graph, Node *cons
     if (!result) result = graph->capture_number ? ILLEGAL_STATE : cuStreamBeginCapture_v2(stream, mode);
     if (result) return result;
     begin_capture(stream_of(stream), graph);
-    come_after(graph, before, count);
+    come_after(&stream_of(stream)->ends, before, count);
     return SUCCESS;
 }
+/* What a program takes out of the nodes that the next one comes after needs no join at the end of the capture. */
+static void release_capture(const Graph *graph, Ends *ends) {
+    mark_up_to(graph, ends);
+    for (uint32_t n = 0; n < graph->count; n++)
+        if (graph->nodes[n]->done) graph->nodes[n]->capture_number = 0;
+    ends->count = 0;
+}
+enum { ADD, REPLACE };
 static Result update_capture(void *stream, Node *const *before, const void *edges, size_t count, unsigned flags) {
     BEGIN; NEED(flags <= 1);
     Result result = check_stream(stream);
@@ -244,8 +252,11 @@ static Result update_capture(void *stream, Node *const *before, const void *edge
     Graph *graph = capturing(stream);
     if (!graph) return ILLEGAL_STATE;
     result = check_place(graph, before, edges, count);
-    if (!result) come_after(graph, before, count); /* after what was captured before, too, if the program replaces it */
-    return result;
+    if (result) return result;
+    Ends *ends = &stream_of(stream)->ends;
+    if (flags == REPLACE) release_capture(graph, ends);
+    come_after(ends, before, count);
+    return SUCCESS;
 }
 EXPORT Result cuStreamUpdateCaptureDependencies(void *stream, Node *const *before, size_t count, unsigned flags) { return update_capture(stream, before, NULL, count, flags); }
 EXPORT Result cuStreamUpdateCaptureDependencies_v2(void *stream, Node *const *before, const void *edges, size_t count, unsigned flags) { return update_capture(stream, before, edges, count, flags); }
@@ -359,8 +370,6 @@ EXPORT Result cuGraphDestroyNode(Node *node) {
         if (one == node) graph->count--;
         else graph->nodes[kept++] = one;
     }
-    for (uint32_t n = graph->before_count; n-- > 0;)
-        if (graph->before[n] == node) graph->before[n] = graph->before[--graph->before_count];
     if (node->child) drop_objects(node->child);
     for (uint32_t k = 0; k < node->body_count; k++) drop_objects(node->bodies[k]);
     remove_handle(node);

@@ -28,7 +28,7 @@ enum {
     PEER_UNSUPPORTED = 217, FILE_NOT_FOUND = 301, INVALID_HANDLE = 400, ILLEGAL_STATE = 401, NOT_FOUND = 500,
     OUT_OF_RESOURCES = 701, PEER_NOT_ENABLED = 705, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713,
     LAUNCH_FAILED = 719, TOO_LARGE = 720, NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900, CAPTURE_UNMATCHED = 903,
-    CAPTURE_IMPLICIT = 906, UNKNOWN = 999
+    CAPTURE_UNJOINED = 904, CAPTURE_IMPLICIT = 906, UNKNOWN = 999
 };
 
 /* -- memory -- */
@@ -64,7 +64,7 @@ enum {
     OP_HELLO = 1, OP_ALLOCATE, OP_FREE, OP_MODULE, OP_BIND, OP_UNLOAD, OP_LAUNCH, OP_MAP, OP_KERNEL, OP_OCCUPANCY,
     OP_ACTION, OP_SURFACE, OP_REPORTS
 };
-enum { COPY = 1, FILL, RECORD, WAIT, SYNC_STREAM, SYNC_EVENT, SYNC_ALL, NEW_STREAM, HOST_CALL, HOST_WRITE, FREE_IN_STREAM, DROP };
+enum { COPY = 1, FILL, RECORD, WAIT, SYNC_STREAM, SYNC_EVENT, SYNC_ALL, NEW_STREAM, HOST_CALL, HOST_WRITE, FREE_IN_STREAM, DROP, GRAPH_BEGIN, GRAPH_NODE, GRAPH_EDGE, GRAPH_END };
 
 typedef struct Reply {
     int32_t status;
@@ -149,8 +149,9 @@ Result occupancy_of(Function *function, int threads, uint64_t dynamic, int *bloc
 
 /* -- streams -- */
 
-typedef struct Stream { unsigned flags; int priority; uint64_t id; struct Graph *capture; uint64_t capture_number; } Stream;
-typedef struct Event { unsigned flags; uint64_t recorded; double time; } Event;
+typedef struct Ends { struct Node **nodes; uint32_t count; } Ends; /* nodes that the next captured one comes after */
+typedef struct Stream { unsigned flags; int priority; uint64_t id; struct Graph *capture; uint64_t capture_number; Ends ends; } Stream;
+typedef struct Event { unsigned flags; uint64_t recorded; double time; uint64_t capture_number; Ends ends; } Event; /* recorded in a capture, after its ends */
 Stream *stream_of(const void *handle); /* NULL: a default stream */
 
 /* -- graphs -- */
@@ -168,12 +169,11 @@ typedef struct Graph {
     uint64_t flags; /* of its instantiation */
     uint64_t capture_number; /* of the capture into it; 0: it is not captured */
     const Stream *origin;    /* the stream in which it began */
-    Node **before;           /* the nodes that the next captured one comes after */
-    uint32_t before_count;
 } Graph;
 Graph *capturing(const void *stream);
 void begin_capture(struct Stream *stream, Graph *graph);
-void come_after(Graph *graph, Node *const *nodes, size_t count); /* the next captured node */
+void come_after(Ends *ends, Node *const *nodes, size_t count);
+void mark_up_to(const Graph *graph, const Ends *ends); /* as done: these nodes, and all before them */
 typedef enum { NODE_KERNEL, NODE_COPY, NODE_FILL, NODE_HOST, NODE_EMPTY, NODE_GRAPH, NODE_ROWS, NODE_RECORD, NODE_WAIT, NODE_ALLOCATE, NODE_FREE, NODE_CONDITIONAL } NodeKind; /* the last three are not copied */
 enum { IF, WHILE, SWITCH }; /* kinds of conditional nodes */
 struct Node {
@@ -196,6 +196,7 @@ struct Node {
     Result (*run_copy)(const void *copy, const void *stream);
     void **pointers; /* to the parameters, for a program that asks for them */
     const Node *origin; /* of a node of an instantiated graph the one that it was made from */
+    uint64_t capture_number; /* of the capture that has to join it */
     bool disabled;
     bool done;
 };
@@ -209,7 +210,7 @@ Result set_node_kernel(Node *node, Function *function, const Shape *shape, void 
 Result pack_parameters(Function *function, void **parameters, void **extra, char *bytes);
 Result allocate_for_graph(Address *address, uint64_t bytes);
 Node *add_node(Graph *graph, NodeKind kind);
-Node *capture_node(Graph *graph, NodeKind kind);
+Node *capture_node(const void *stream, NodeKind kind);
 Result run_graph(Graph *graph, const void *stream);
 
 Result launch_bytes(Function *function, const Shape *shape, const void *stream, const void *parameters);
