@@ -183,3 +183,53 @@ def test_a_capture_with_work_that_is_not_joined_is_no_graph(branches):
     command = [sys.executable, "-m", "wsemu", "run", "--", *words]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert "ended 904 1\n" in done.stdout, done.stdout + done.stderr
+
+
+EDGES = """
+#include <stddef.h>
+#include <stdio.h>
+int cudaGraphCreate(void **, unsigned), cudaGraphAddEmptyNode(void **, void *, void **, size_t);
+int cudaGraphGetEdges(), cudaGraphNodeGetDependencies(), cudaGraphNodeGetDependentNodes();
+int main() {
+    void *graph, *nodes[2];
+    size_t edges = 9, before = 9, after = 9;
+    cudaGraphCreate(&graph, 0);
+    cudaGraphAddEmptyNode(&nodes[0], graph, NULL, 0);
+    cudaGraphAddEmptyNode(&nodes[1], graph, nodes, 1);
+#if VERSION < 13
+    cudaGraphGetEdges(graph, NULL, NULL, &edges);
+    cudaGraphNodeGetDependencies(nodes[1], NULL, &before);
+    cudaGraphNodeGetDependentNodes(nodes[1], NULL, &after);
+#else
+    cudaGraphGetEdges(graph, NULL, NULL, NULL, &edges);
+    cudaGraphNodeGetDependencies(nodes[1], NULL, NULL, &before);
+    cudaGraphNodeGetDependentNodes(nodes[1], NULL, NULL, &after);
+#endif
+    printf("edges %zu, before %zu, after %zu\\n", edges, before, after);
+    return 0;
+}
+"""
+LINKED = """
+#define FUNCTION(name) __attribute__((noinline)) int name() { for (volatile int n = 0; n < 9; n++) {} return 801; }
+FUNCTION(cudaGraphCreate) FUNCTION(cudaGraphAddEmptyNode) FUNCTION(cudaGraphGetEdges)
+FUNCTION(cudaGraphNodeGetDependencies) FUNCTION(cudaGraphNodeGetDependentNodes)
+#if VERSION >= 13
+FUNCTION(cudaMemDiscardBatchAsync)
+#endif
+"""
+
+
+@pytest.mark.parametrize("version", [12, 13])
+@pytest.mark.parametrize("shared", [True, False])
+def test_functions_about_edges_have_the_parameters_of_the_runtime_that_the_program_was_linked_with(
+    tmp_path, version, shared
+):
+    program, source, runtime = tmp_path / "client", tmp_path / "client.c", tmp_path / "runtime.c"
+    source.write_text(EDGES)
+    runtime.write_text(LINKED)
+    linked = str(find_libraries() / f"libcudart.so.{version}") if shared else str(runtime)
+    words = [str(find_compiler()), "-w", "-std=gnu11", f"-DVERSION={version}", "-Wl,--no-as-needed", str(source), linked]
+    subprocess.run([*words, str(find_libraries() / "libcuda.so.1"), "-o", str(program)], check=True)
+    command = [sys.executable, "-m", "wsemu", "run", "--", str(program)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert "edges 1, before 1, after 0\n" in done.stdout, done.stdout + done.stderr

@@ -45,10 +45,52 @@ static bool has_room(const unsigned char *code, size_t bytes) {
     return true;
 }
 
+/* -- the version of a runtime: functions about the edges of graphs have one parameter more from CUDA 13 on -- */
+
+enum { NEW_EDGES = 13 };
+static struct { size_t base; bool old; } linked[256]; /* objects that a runtime is linked into */
+static unsigned linked_count;
+
+static int needed_version(const struct link_map *map) {
+    const char *names = NULL;
+    for (const Elf64_Dyn *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_STRTAB) names = (const char *)(entry->d_un.d_ptr < map->l_addr ? map->l_addr + entry->d_un.d_ptr : entry->d_un.d_ptr);
+    for (const Elf64_Dyn *entry = map->l_ld; names && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_NEEDED && !strncmp(names + entry->d_un.d_val, "libcudart.so.", 13)) return atoi(names + entry->d_un.d_val + 13);
+    return 0;
+}
+
+/* Whether the code at an address was compiled for a runtime before CUDA 13, by what it is linked with. */
+bool has_old_runtime(const void *caller) {
+    Dl_info found;
+    struct link_map *map = NULL;
+    if (!dladdr1(caller, &found, (void **)&map, RTLD_DL_LINKMAP) || !map) return false;
+    for (unsigned n = 0; n < linked_count; n++)
+        if (linked[n].base == map->l_addr) return linked[n].old;
+    int version = needed_version(map);
+    return version && version < NEW_EDGES;
+}
+
+static void note_runtime(const char *file, const Elf64_Shdr *sections, const Elf64_Shdr *table, size_t base) {
+    const Elf64_Sym *symbols = (const void *)(file + table->sh_offset);
+    const char *names = file + sections[table->sh_link].sh_offset;
+    bool found = false, old = true;
+    for (size_t n = 0; n < table->sh_size / sizeof *symbols; n++) {
+        const char *name = names + symbols[n].st_name;
+        if (ELF64_ST_TYPE(symbols[n].st_info) != STT_FUNC || !symbols[n].st_shndx) continue;
+        if (!strcmp(name, "cudaGraphGetEdges")) found = true;
+        if (!strcmp(name, "cudaMemDiscardBatchAsync")) old = false; /* CUDA 13 has added it */
+    }
+    if (!found || linked_count == sizeof linked / sizeof *linked) return;
+    linked[linked_count].base = base;
+    linked[linked_count++].old = old;
+}
+
 static void patch_symbols(const char *file, const Elf64_Ehdr *head, const Elf64_Shdr *sections, const Elf64_Shdr *table, size_t base) {
     const Elf64_Sym *symbols = (const void *)(file + table->sh_offset);
     const char *names = file + sections[table->sh_link].sh_offset;
     (void)head;
+    note_runtime(file, sections, table, base);
     for (size_t n = 0; n < table->sh_size / sizeof *symbols; n++) {
         const char *name = names + symbols[n].st_name;
         if (ELF64_ST_TYPE(symbols[n].st_info) != STT_FUNC || !symbols[n].st_shndx) continue;

@@ -99,18 +99,23 @@ EXPORT Result cudaGraphConditionalHandleCreate(uint64_t *handle, Graph *graph, u
 typedef struct CopyNode { int flags, reserved[3]; Copy3D copy; } CopyNode;
 typedef struct NodeParameters { int type, reserved[3]; union { long long words[29]; KernelParameters kernel; CopyNode copy; }; } NodeParameters;
 enum { TYPE_KERNEL, TYPE_COPY };
-EXPORT Result cudaGraphAddNode(Node **out, Graph *graph, Node *const *before, const void *edges, size_t count, NodeParameters *given) {
+EXPORT Result cudaGraphAddNode_v2(Node **out, Graph *graph, Node *const *before, const void *edges, size_t count, NodeParameters *given) {
     if (!given) return keep(INVALID_VALUE);
     if (given->type == TYPE_KERNEL) return cudaGraphAddKernelNode(PLACE, &given->kernel);
     if (given->type == TYPE_COPY) return cudaGraphAddMemcpyNode(PLACE, &given->copy.copy);
     return keep(cuGraphAddNode_v2(out, graph, before, edges, count, given));
 }
-ALIAS(cudaGraphAddNode_v2, cudaGraphAddNode);
 EXPORT Result cudaGraphNodeGetType(Node *node, int *type) { return keep(cuGraphNodeGetType(node, type)); }
 EXPORT Result cudaGraphGetRootNodes(Graph *graph, Node **nodes, size_t *count) { return keep(cuGraphGetRootNodes(graph, nodes, count)); }
-EXPORT Result cudaGraphGetEdges(Graph *graph, Node **from, Node **to, void *edges, size_t *count) { return keep(cuGraphGetEdges_v2(graph, from, to, edges, count)); }
-EXPORT Result cudaGraphNodeGetDependencies(Node *node, Node **nodes, void *edges, size_t *count) { return keep(cuGraphNodeGetDependencies_v2(node, nodes, edges, count)); }
-EXPORT Result cudaGraphNodeGetDependentNodes(Node *node, Node **nodes, void *edges, size_t *count) { return keep(cuGraphNodeGetDependentNodes_v2(node, nodes, edges, count)); }
+EXPORT Result cudaGraphGetEdges_v2(Graph *graph, Node **from, Node **to, void *edges, size_t *count) { return keep(cuGraphGetEdges_v2(graph, from, to, edges, count)); }
+EXPORT Result cudaGraphNodeGetDependencies_v2(Node *node, Node **nodes, void *edges, size_t *count) { return keep(cuGraphNodeGetDependencies_v2(node, nodes, edges, count)); }
+EXPORT Result cudaGraphNodeGetDependentNodes_v2(Node *node, Node **nodes, void *edges, size_t *count) { return keep(cuGraphNodeGetDependentNodes_v2(node, nodes, edges, count)); }
+/* Before CUDA 13, the parameter with the data of edges is missing, and those after it are in its place. */
+#define CALLER_IS_OLD has_old_runtime(__builtin_return_address(0))
+EXPORT Result cudaGraphAddNode(Node **out, Graph *graph, Node *const *before, const void *edges, size_t count, NodeParameters *given) { return CALLER_IS_OLD ? cudaGraphAddNode_v2(out, graph, before, NULL, (size_t)edges, (NodeParameters *)count) : cudaGraphAddNode_v2(out, graph, before, edges, count, given); }
+EXPORT Result cudaGraphGetEdges(Graph *graph, Node **from, Node **to, void *edges, size_t *count) { return CALLER_IS_OLD ? cudaGraphGetEdges_v2(graph, from, to, NULL, edges) : cudaGraphGetEdges_v2(graph, from, to, edges, count); }
+EXPORT Result cudaGraphNodeGetDependencies(Node *node, Node **nodes, void *edges, size_t *count) { return CALLER_IS_OLD ? cudaGraphNodeGetDependencies_v2(node, nodes, NULL, edges) : cudaGraphNodeGetDependencies_v2(node, nodes, edges, count); }
+EXPORT Result cudaGraphNodeGetDependentNodes(Node *node, Node **nodes, void *edges, size_t *count) { return CALLER_IS_OLD ? cudaGraphNodeGetDependentNodes_v2(node, nodes, NULL, edges) : cudaGraphNodeGetDependentNodes_v2(node, nodes, edges, count); }
 EXPORT Result cudaGraphDestroyNode(Node *node) { return keep(cuGraphDestroyNode(node)); }
 EXPORT Result cudaGraphChildGraphNodeGetGraph(Node *node, Graph **out) { return keep(cuGraphChildGraphNodeGetGraph(node, out)); }
 EXPORT Result cudaGraphNodeFindInClone(Node **out, const Node *node, Graph *clone) { return keep(cuGraphNodeFindInClone(out, node, clone)); }

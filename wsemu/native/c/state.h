@@ -227,6 +227,7 @@ Result keep(Result result); /* an error of the runtime, for cudaGetLastError */
 const char *error_name(Result code);
 const char *error_text(Result code);
 
+bool has_old_runtime(const void *caller); /* before CUDA 13 */
 void *symbol_of(const char *name); /* a function of this library, or NULL */
 
 #endif
