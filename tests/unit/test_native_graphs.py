@@ -228,8 +228,9 @@ def test_functions_about_edges_have_the_parameters_of_the_runtime_that_the_progr
     source.write_text(EDGES)
     runtime.write_text(LINKED)
     linked = str(find_libraries() / f"libcudart.so.{version}") if shared else str(runtime)
-    words = [str(find_compiler()), "-w", "-std=gnu11", f"-DVERSION={version}", "-Wl,--no-as-needed", str(source), linked]
-    subprocess.run([*words, str(find_libraries() / "libcuda.so.1"), "-o", str(program)], check=True)
+    words = ["-w", "-std=gnu11", f"-DVERSION={version}", "-Wl,--no-as-needed", str(source), linked]
+    driver = str(find_libraries() / "libcuda.so.1")
+    subprocess.run([str(find_compiler()), *words, driver, "-o", str(program)], check=True)
     command = [sys.executable, "-m", "wsemu", "run", "--", str(program)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert "edges 1, before 1, after 0\n" in done.stdout, done.stdout + done.stderr
