@@ -48,7 +48,7 @@ def test_the_units_of_effort_are_those_of_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for text in (
         f"| {search.MOST_STEPS:,}. ",
-        f" it continues up to {search.MOST_STEPS * search.MOST_MORE:,}, ",
+        f" it continues up to {search.MOST_STEPS * search.MOST_MORE:,.0f}, ",
         f" or up to {search.MOST_STEPS * search.MOST_MORE_COPYING:,.0f} with asynchronous copies |",
         f"| {samples.MOST_STEPS:,} including those of the search, but at least {samples.LEAST_STEPS} for sampling; ",
         f"at most {samples.MOST_ORDERS} sampled interleavings |",

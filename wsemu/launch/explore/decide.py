@@ -64,6 +64,8 @@ MAX_FOLLOWED = 20_000
 """warp instructions of a launch whose undefined values are followed in an order"""
 MOST_DRAWING_CTAS = 256
 """maximum number of CTAs that draw numbers and are each decided alone"""
+LEAST_SHARE = 1 / 4
+"""minimum fraction of the effort for the orders of all strong accesses, if the orders of some of them decided nothing"""
 FEW_STEPS, FEW_COPYING_STEPS = 400, 200
 """number of steps of a search before CTAs are counted or examined one at a time, because the search finds more results
 in arrays; it is smaller with copies, which take longer"""
@@ -123,18 +125,21 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool 
     equal in all interleavings.
     """
     certain: Decided | None = None
+    share = 1.0
     initial = copy_arrays(bound)
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
     data = find_data(bound, places, ordered)
     said = warned = None
     if data:
-        said = _Attempt(bound, places, ordered - data, data, first=first).decide(left)
+        attempt = _Attempt(bound, places, ordered - data, data, first=first)
+        said = attempt.decide(left)
         if said is not None and said.proven:
             return said
+        share = max(1 - attempt.used, LEAST_SHARE)
         certain = said if said is not None and said.is_certain else None
         warned = said and [finding for finding in said.findings if finding.code == "missing-fence"]
         put_back(bound, initial)
-    said = _Attempt(bound, places, ordered, frozenset(), first=first).decide(left)
+    said = _Attempt(bound, places, ordered, frozenset(), first=first, share=share).decide(left)
     if certain is not None and (said is None or not (said.proven or said.findings)):
         return certain
     return said._replace(findings=(*said.findings, *warned)) if said is not None and warned else said
@@ -202,9 +207,12 @@ class _Attempt:
     """To try all orders of some strong accesses."""
 
     def __init__(
-        self, bound: Bound, places: Places, ordered: frozenset[int], data: frozenset[int], *, first: bool
-    ) -> None:
-        """`data` are the strong accesses that count as plain ones.  `first` is the parameter of `decide`."""
+        self, bound: Bound, places: Places, ordered: frozenset[int], data: frozenset[int], *, first: bool,
+        share: float = 1.0,
+    ) -> None:  # fmt: skip
+        """`data` are the strong accesses that count as plain ones.  `first` is the parameter of `decide`.  `share` is
+        the fraction of the effort that is left for this attempt."""
+        self.share, self.used = share, 0.0
         self.bound, self.places, self.ordered, self.data, self.first = bound, places, ordered, data, first
         self.logged = frozenset(find_kinds(bound, ACCESSES))
         self.initial = copy_arrays(bound)
@@ -220,6 +228,7 @@ class _Attempt:
         begin = functools.partial(Knowledge, bound.program, *self.size, **self.options)
         self.apart = _find_independent_lanes(bound, self.polls, ordered)
         _weigh(session, bound)
+        session.effort *= self.share
         try:
             asynchronous = bound.program.asynchronous
             if (
@@ -247,6 +256,7 @@ class _Attempt:
                     return said
             if several and not proves and result.why == "steps":
                 result = search.resume()
+            self.used = min(search.spent / max(search.all, 1), 1.0)
             if apart and (result.why or result.stuck):
                 said = self._decide_by_lanes(begin)
                 if said is not None:

@@ -48,13 +48,15 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 1_100
 """ordered accesses that a search performs for one unit of effort"""
-WEIGHT = 500_000
+WEIGHT = 200_000
 """product of the number of threads and the number of accesses that some of them may have observed for which a step
 counts as one more step, because it takes longer"""
+CLOCKS = 4_000_000
+"""number of entries of all vector clocks for which a step counts as one more step"""
 FEW_THREADS = 512
 """number of threads up to which a step with asynchronous copies counts once; each further such number of threads counts
 once more"""
-MOST_MORE, MOST_MORE_COPYING, DONE_BY_THEN = 5, 1.25, 0.1
+MOST_MORE, MOST_MORE_COPYING, DONE_BY_THEN = 2.5, 2, 0.1
 """factor of further interleavings that it performs if this part of all is done by then; it is smaller with copies"""
 MOST_BYTES = 1 << 30
 """maximum bytes of states to which a search may return"""
@@ -551,11 +553,11 @@ class Search:
         return self.shared.grown and any(_array(address) in self.named.places for _, address in self.shared.common)
 
     def _cost(self, known: Knowledge) -> float:
-        """Return the number of steps that a step from this node counts as.  It grows with the number of threads and of
-        accesses that they may have observed, which both take time."""
+        """Return the number of steps that a step from this node counts as.  It grows with the number of threads, with
+        their clocks, and with the accesses that they may have observed, which all take time."""
         threads = len(known.rows) * known.of_cta
         beyond = max(threads - FEW_THREADS, 0) / FEW_THREADS if self.asynchronous else 0
-        return 1 + known.weight() / WEIGHT + beyond
+        return 1 + known.weight() / WEIGHT + threads * known.width / CLOCKS + beyond
 
     def step(self, node: Node, ask: Ask) -> Node | None:
         """Return the node after one lane's access; None if the lane waits or the search ends."""
