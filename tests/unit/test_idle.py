@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -293,3 +294,23 @@ def test_a_loop_with_an_end_runs_to_it(engine: Any) -> None:
     x, y = np.zeros(1, np.int32), np.zeros(64, np.int32)
     assert wsemu.check(leaves_at_once, 1, 64, (x, y, np.int32(1)), engine=engine).verdict == "verified"
     assert wsemu.check(reaches_the_end, 1, 1, (x, y, np.int32(1)), engine=engine).verdict == "verified"
+
+
+@cuda.jit
+def some_lanes_wait(flag, y):
+    t = cuda.threadIdx.x
+    cuda.syncthreads()
+    if t % 2 == 0:
+        y[t] = 2
+        while flag[t] == 0:
+            pass
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_the_note_names_the_loop_in_which_some_lanes_wait(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It named the barrier before the loop."""
+    monkeypatch.setattr(orders, "SLOW_PATIENCE", 1_000)
+    report = wsemu.check(some_lanes_wait, 1, 32, (np.zeros(32, np.int32), np.zeros(32, np.int32)), engine=engine)
+    note = next(note for note in report.notes if "a loop waits for memory" in note)
+    line = Path(__file__).read_text(encoding="utf-8").splitlines()[int(note.split(":")[1]) - 1]
+    assert line.split()[0] in ("while", "pass")

@@ -1217,6 +1217,8 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
         held = "".join(_held_back(places))
         if outcome.waits:
             return [_waits(places)]
+        if outcome.repeats:
+            return [_repeats(places)]
         most = f"step budget of {settings.budget:,} warp instructions used up"
         return [f"{most}: an endless loop, or raise it with `budget=` (`--budget`){held}"]
     if outcome.status == "stack":
@@ -1236,6 +1238,15 @@ def _waits(places: Places) -> str:
         what = "a loop has no end: every round takes the same path"
     after = f"ended after {places.outcome.warp_instructions:,} warp instructions"
     return f"{at}{what}: {after}{''.join(_held_back(places))}"
+
+
+def _repeats(places: Places) -> str:
+    """Return the note on a run that was ended because all its warps returned to earlier states."""
+    numbers = loop_numbers(places.program)
+    running = {numbers[warp.pc] for warp in places.outcome.warps if warp.alive and warp.waits < 0} - {-1}
+    at = f"{places.where(numbers.index(min(running)))}: " if running else ""
+    what = "a loop has no end: all registers return to the values of an earlier round, and it changes no memory"
+    return f"{at}{what}{''.join(_held_back(places))}"
 
 
 def _held_back(places: Places) -> Iterator[str]:

@@ -247,6 +247,7 @@ class Readout(Tables):
         state = self.state[0]
         result = Outcome(STATUS[status], [self._finding(r) for r in self.raw[: int(state["raw_count"])]])
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
+        result.repeats = status == layout.BUDGET and bool(self.repeats and self.repeats.found)
         result.window = self.window or SEGMENT_SHIFT
         result.group = self.grouping.shape if self.clusters or self.program.cooperative else (1, 1, 1)
         result.allocations = int(state["most_allocations"]), int(state["most_columns"])
@@ -311,7 +312,8 @@ def _warp_state(number: int, warp: Any, parked: Any) -> WarpState:
     waits = int(warp["waits"]) if warp["alive"] and warp["waits"] not in _APART else -1
     entries = parked[: int(warp["parked_count"])] if waits < 0 else ()
     standing = tuple((int(entry["resume"]) - 1, int(entry["mask"])) for entry in entries)
-    pc = int(warp["wait_pc"] if waits >= 0 else warp["last_pc"])
+    runs = warp["alive"] and warp["waits"] < 0 and warp["mask"] and not standing
+    pc = int(warp["wait_pc"] if waits >= 0 else warp["pc"] if runs else warp["last_pc"])
     return WarpState(number, pc, int(warp["alive"]), waits, standing)
 
 

@@ -244,6 +244,7 @@ class Tables:
         """Start without a compiled block."""
         self.tier: Tier = "off"
         self.executed = 0
+        self.repeats: Any = None
         """warp instructions of the current run so far, slice by slice"""
         self.work = self.worth = 0
         """likewise for the launch as a whole; and the value from which a block is profitable"""

@@ -13,6 +13,7 @@ from wsemu.machine import state as layout
 from wsemu.machine.image import Rows, fill
 from wsemu.machine.memory.shadow_planes import POOL, Planes
 from wsemu.machine.readout import Readout
+from wsemu.machine.repeats import Repeats
 from wsemu.machine.state import address_of
 from wsemu.machine.tables import SLOTS, give_back
 from wsemu.machine.tier import hot
@@ -78,6 +79,7 @@ class Machine(Readout):
         state["group"], state["group_end"], state["group_step"], state["group_first"] = first, last, step, first
         self.alone = {}
         self.executed = told = 0
+        self.repeats = Repeats(self)
         while True:
             if self.tier != "off":
                 hot.look(self)
@@ -89,6 +91,9 @@ class Machine(Readout):
             executed = piece - int(state["budget"])  # with the overdraft: slices end at any instruction
             budget -= executed
             hot.warm(self, executed)
+            if budget >= 0:
+                status = self.repeats.look(executed, status)
+                budget -= self.repeats.used
             if state["unnamed"]:
                 return layout.UNNAMED
             if status == layout.LOOK:
@@ -103,6 +108,7 @@ class Machine(Readout):
             elif (
                 status != layout.BUDGET
                 or budget < 0
+                or self.repeats.found
                 or (stop is not None and stop.is_set())
                 or self._intervals_exhausted()
             ):

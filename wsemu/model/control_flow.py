@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from wsemu.model.isa import N_OPERATIONS, OPCODE
+from wsemu.model.isa import N_OPERATIONS, NAMES, NO_STORE, OPCODE, OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +24,8 @@ JUMPS, ENDS = (BRA, JUMP), (EXIT, TRAP)
 """operations that may jump to their target, and operations that end their lanes"""
 STEERS: Final[dict[str, Literal["branch", "exit"]]] = {"bra": "branch", "exit": "exit"}
 """operations whose guard decides where lanes continue -> the name of this use of a value in analyses"""
+_STEADY = frozenset({"alu", "load", "control", "fence", "warp"})
+"""kinds of operations that do not change memory"""
 _CHANGES_FLOW = np.zeros(N_OPERATIONS + 1, np.bool_)
 _CHANGES_FLOW[[BRA, JUMP, JOIN, EXIT, TRAP]] = True
 
@@ -31,6 +33,15 @@ _CHANGES_FLOW[[BRA, JUMP, JOIN, EXIT, TRAP]] = True
 def changes_flow(op: int) -> bool:
     """Return whether an operation may be followed by another instruction than the next one in the program."""
     return bool(_CHANGES_FLOW[min(op, N_OPERATIONS)])
+
+
+def keeps_memory(fields: Sequence[int]) -> bool:
+    """Return whether an instruction does not change memory, and returns the same value if registers and memory are the
+    same."""
+    name = NAMES[fields[0]]
+    kind = OPERATIONS[name].kind
+    steady = kind in _STEADY or (kind == "atomic" and bool(fields[7] & NO_STORE))
+    return steady and not name.startswith("varying.")
 
 
 def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

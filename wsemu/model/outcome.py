@@ -94,7 +94,8 @@ COMPARED = 1 << 16
 @dataclass(slots=True)
 class WarpState:
     """The state of a warp when a run stopped.  `waits` is the barrier at which it waits, or -1.  `pc` is the barrier
-    operation in which it waits, or else the last instruction that it executed (an exit, if it has no live lanes)."""
+    operation in which it waits, the next instruction of a warp that can run, or else the last instruction that it
+    executed (an exit, if it has no live lanes)."""
 
     warp: int
     pc: int
@@ -314,6 +315,9 @@ class Outcome:
     waits: bool = False
     """true if the launch ended before its budget was exhausted, because all running warps only looped until memory
     changes"""
+    repeats: bool = False
+    """true if the launch ended before its budget was exhausted, because all running warps returned to earlier states,
+    and changed no memory"""
     thread_operations: int = 0
     allocations: tuple[int, int] = (0, 0)
     """most allocations of tensor memory by a CTA, and most columns of all allocations of a CTA together"""

@@ -39,6 +39,7 @@ from wsemu.reference.matrix.wgmma import GroupRegisters
 from wsemu.reference.memory.same_values import SameValueWatch
 from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.memory.thread_shadow import ThreadWatch
+from wsemu.reference.repeats import Repeats
 from wsemu.reference.state import Group, Segment, Warp
 from wsemu.reference.sync import cluster_barrier, peers
 from wsemu.reference.sync.cancellation import Cancellation
@@ -333,12 +334,15 @@ class CtaGroup:
 
     def run(self) -> Status:
         """Run each warp until it waits or ends, the lowest first, in rounds."""
-        cta = self.ctas[0]
+        cta, repeats = self.ctas[0], Repeats(self)
         try:
             while any(cta.live_warps for cta in self.ctas):
                 able = False
                 for cta in self.ctas:
                     able |= cta.run_warps()
+                if repeats.are_found():
+                    self.launch.outcome.repeats = True
+                    return next(c for c in self.ctas if c.live_warps).save_state("budget")
                 if not able and not any(cta.goes_past_standing() for cta in self.ctas):
                     return self._first_waiting_cta().save_state("deadlock")
         except BudgetError:
@@ -467,7 +471,7 @@ class Cta:
         outcome.warps = [
             WarpState(
                 w.number,
-                w.wait_pc if w.waits >= 0 else w.last_pc,
+                w.wait_pc if w.waits >= 0 else w.ready[-1].pc if w.ready else w.last_pc,
                 w.alive,
                 w.waits,
                 tuple((g.pc - 1, g.lanes) for g in w.parked) if w.waits < 0 else (),

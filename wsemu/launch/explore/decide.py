@@ -65,7 +65,7 @@ MAX_FOLLOWED = 20_000
 MOST_DRAWING_CTAS = 256
 """maximum number of CTAs that draw numbers and are each decided alone"""
 LEAST_SHARE = 1 / 4
-"""minimum fraction of the effort for the orders of all strong accesses, if the orders of some of them decided nothing"""
+"""minimum fraction of the effort for the orders of all strong accesses if the orders of some of them decide nothing"""
 FEW_STEPS, FEW_COPYING_STEPS = 400, 200
 """number of steps of a search before CTAs are counted or examined one at a time, because the search finds more results
 in arrays; it is smaller with copies, which take longer"""
