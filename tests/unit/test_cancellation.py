@@ -10,6 +10,8 @@ import pytest
 
 import wsemu
 from tests.unit.clc_programs import ARM, ARRIVE, BOTH, LOADS, PAIRS, STEAL
+from wsemu.launch import assignments
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UsageError
 
 if TYPE_CHECKING:
@@ -198,6 +200,21 @@ def test_stores_of_the_same_value_are_no_race_with_another_assignment(rows: int,
     report, _ = check(text, rows, engine=engine)
     assert report.verdict == verdict, report.notes
     assert {finding.code for finding in report.findings} == {"same-value-store"}
+
+
+def test_a_warning_with_another_assignment_decides_nothing(monkeypatch: pytest.MonkeyPatch):
+    """The launch was verified if a run with another assignment had no error, but a warning of its own."""
+    run_with = assignments._run_with
+
+    def with_warning(bound, outcome, initial, assignment, where):
+        found = run_with(bound, outcome, initial, assignment, where)
+        more = [replace(raw, pc=raw.pc - 1) for raw in outcome.findings if raw.code == "same-value-store"]
+        return found._replace(findings=more, notes=[f"seen with --clc {assignment}"])
+
+    monkeypatch.setattr(assignments, "_run_with", with_warning)
+    text = STEAL.replace("mul.wide.u32 %o, %t, 4", "and.b32 %v, %t, 31;\n  mul.wide.u32 %o, %v, 4")
+    report, _ = check(text, 4)
+    assert report.verdict == "incomplete"
 
 
 def test_values_that_pass_on_unchanged_are_proven():

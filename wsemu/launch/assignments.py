@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.cancellation import CANCELED, Plan, plan_clusters
+from wsemu.launch.used_loads import UNFINISHED, UNWAITED, name_used_loads
 from wsemu.launch.verdict import RACES
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.data import NamedTuple, replace
@@ -63,22 +64,33 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
         what = "a response is opaque, and the launch depends on bits of it that PTX does not define"
         remedy = "decode it by `clusterlaunchcontrol.query_cancel`"
         return Assigned(reasons=[f"{places.where(requests[0])}: {what}: {remedy}"])
+    warned = Assigned()
     if proof.failed is not None:
         start, clusters, found = proof.failed
         taken = ", ".join(map(str, clusters)) or "none"
-        if errors := _errors(bound, outcome, found):
-            return Assigned(errors, notes=[f"seen in a run of cluster {start} that takes {taken}"])
+        warned = Assigned(
+            _errors(bound, outcome, found), notes=[f"seen in a run of cluster {start} that takes {taken}"]
+        )
+        if _fails(warned):
+            return warned
     where, tried = places.where(requests[0]), [bound.settings.clc]
     if outcome.warp_instructions <= MOST_TRIED * bound.settings.effort:
         for assignment in ASSIGNMENTS:
             if assignment == bound.settings.clc:
                 continue
             other = _run_with(bound, outcome, initial, assignment, where)
-            if any(other):
+            if _fails(other) or other.reasons:
                 return other
+            warned = other if other.findings else warned
             tried.append(assignment)
     why = f"which clusters a request cancels differs by run, and this is not decided for all of them: {proof.refused}"
-    return Assigned(reasons=[f"{where}: {why}; assignments tried: {len(tried)} ({', '.join(tried)})"])
+    why = f"{where}: {why}; assignments tried: {len(tried)} ({', '.join(tried)})"
+    return warned._replace(reasons=[why], notes=warned.notes if warned.findings else ())
+
+
+def _fails(other: Assigned) -> bool:
+    """Return whether runs with other assignments have errors, not only warnings."""
+    return any(CODES[raw.code].severity == "error" for raw in other.findings)
 
 
 def _has_lags(outcome: Outcome) -> bool:
@@ -131,6 +143,7 @@ def _prove(bound: Bound, outcome: Outcome, initial: list[Any]) -> TakenClusters:
         plan = Plan(0, tuple(successors.get(n, count) for n in range(count)))
         copies = [(np.array(data), writable) for data, writable in segments]
         found, *_ = ran(on_vm._replace(segments=copies), None, only=(start,), plan=plan, converged=_has_lags(outcome))
+        name_used_loads(found, bound.program)
         return found if found.status != "done" or _errors(bound, outcome, found) else None
 
     proof = TakenClusters(bound._replace(segments=segments), written, judge)
@@ -153,8 +166,10 @@ def _is_settled(raw: RawFinding, same: set[tuple[int, int]]) -> bool:
 
 
 def _list_others(outcome: Outcome, same: set[tuple[int, int]]) -> set[tuple[str, int]]:
-    """Return the findings that are not about lanes that lag, nor about stores of the same value."""
-    return {(raw.code, raw.pc) for raw in outcome.findings if raw.code != LAG and not _is_settled(raw, same)}
+    """Return the findings that are not about lanes that lag, nor about stores of the same value.  Loads without a wait
+    have one code: uses of their registers are not examined again."""
+    codes = ((UNWAITED if raw.code == UNFINISHED else raw.code, raw.pc, raw) for raw in outcome.findings)
+    return {(code, pc) for code, pc, raw in codes if code != LAG and not _is_settled(raw, same)}
 
 
 def _errors(bound: Bound, outcome: Outcome, found: Outcome) -> list[RawFinding]:
@@ -178,6 +193,7 @@ def _run_with(
     plan = plan_clusters(bound.program, bound.configuration, assignment, bound.settings.sms)
     budget = 4 * outcome.warp_instructions + 1_000_000
     found, *_ = ran(bound._replace(segments=segments), None, budget, plan=plan, converged=_has_lags(outcome))
+    name_used_loads(found, bound.program)
     if errors := _errors(bound, outcome, found):
         return Assigned(errors, notes=[f"seen with --clc {assignment}"])
     if found.status != "done":
