@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wsemu.launch.moved_columns import Moved
     from wsemu.launch.result import Report
     from wsemu.launch.running import Ran
+    from wsemu.launch.verdict import Methods
     from wsemu.model.bound import Bound
     from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.finding import Finding
@@ -136,44 +137,93 @@ def judge_run(
 ) -> Examined:
     """Return a completed launch with its report.  `started` is its start time (perf_counter), less the time spent
     compiling.  `orders` decides what a single run does not.  A launch that is only `tried` gets no witness."""
-    from wsemu.evidence.fingerprint import describe_arguments, inputs
-    from wsemu.launch.binding import address_rows
-    from wsemu.launch.verdict import ARISING, judge
+    from wsemu.launch.verdict import judge
 
     outcome, trace, initial = run
+    _name_unpublished(outcome, bound.program)
+    name_used_loads(outcome, bound.program)
+    places = _make_places(kernel, bound, outcome, orders)
+    alone = more is None and _may_repeat(bound, orders)
+    known = repeated_report(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
+    if known is not None:
+        return Examined(bound, places, trace, known, initial() if (known.findings or keeping) and not tried else [])
+    ends: list[Assignment] = []
+    methods = _list_methods(kernel, bound, run, places, orders, ends, tried)
+    report = judge(bound.configuration, places, notes, trace, bound.settings, started + compiling(), more, methods)
+    if ends and not report.errors:
+        report = _judge_assigned(bound, initial(), ends[0], report)
+    report = _complete_report(kernel, bound, run, places, orders, report)
+    before = initial() if (report.findings or keeping) and not tried else []
+    if report.errors and not tried:
+        from wsemu.evidence.fingerprint import inputs
+
+        report = report.model_copy(update={"inputs": inputs(bound, before)})
+    if alone:
+        keep(bound, outcome, notes, report)
+    return Examined(bound, places, trace, report, before, initial)
+
+
+def _make_places(kernel: Any, bound: Bound, outcome: Outcome, orders: Orders | None) -> Places:
+    """Return the source locations of a launch."""
+    from wsemu.evidence.fingerprint import describe_arguments
+    from wsemu.launch.binding import address_rows
+
     program, configuration = bound.program, bound.configuration
-    _name_unpublished(outcome, program)
-    name_used_loads(outcome, program)
     rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows, bound.memory)
     declared = [parameter.type for parameter in kernel.entry.parameters] if hasattr(kernel, "entry") else []
     places.describe_arguments = functools.partial(describe_arguments, bound, declared)
-    places.find_united_masks = functools.partial(_find_united_masks, bound, outcome, initial)
-    alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()
-    alone = alone and not program.undefined and not any(one.has_changed for one in program.constant_arrays)
-    known = repeated_report(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
-    if known is not None:
-        return Examined(bound, places, trace, known, initial() if (known.findings or keeping) and not tried else [])
-    decide = gives_places = None
-    if orders is not None:
-        decide = functools.partial(orders.decide, places, initial)
-        gives_places = functools.partial(orders.gives_places, places, trace, initial)
-    allocates = OPCODE[ALLOC] in program.opcodes and orders is not None  # else it may be of some CTAs alone
-    requests = requests_clusters(program) and orders is not None
-    ends: list[Assignment] = []
-    begun = started + compiling()
-    report = judge(
-        configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places,
-        functools.partial(_follow, bound, outcome, initial, tried=tried),
-        functools.partial(_find_unordered_load, bound, outcome, initial, trace),
-        functools.partial(_move_columns, bound, outcome, initial) if allocates else None,
-        functools.partial(_judge_assignments, bound, outcome, initial, ends) if requests else None,
-        functools.partial(_find_failing_compares, bound, outcome, initial) if program.opcodes & _COMPARES else None,
-        functools.partial(_decide_by_other_program, kernel, bound, outcome, trace, initial) if orders else None,
-    )  # fmt: skip
-    if ends and not report.errors:
-        report = _judge_assigned(bound, initial(), ends[0], report)
-    needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
+    return places
+
+
+def _may_repeat(bound: Bound, orders: Orders | None) -> bool:
+    """Return whether an equal run of the program has an equal report."""
+    program = bound.program
+    alone = bound.heap is None and orders is not None and not orders.may_decide()
+    return alone and not program.undefined and not any(one.has_changed for one in program.constant_arrays)
+
+
+def _list_methods(
+    kernel: Any, bound: Bound, run: Ran, places: Places, orders: Orders | None, ends: list[Assignment], tried: bool
+) -> Methods:
+    """Return the further runs and analyses that apply to a launch.  `ends` receives an assignment with which it ends
+    early."""
+    from wsemu.launch.verdict import Methods
+
+    outcome, trace, initial = run
+    program = bound.program
+    methods = Methods(
+        follow=functools.partial(_follow, bound, outcome, initial, tried=tried),
+        find_unordered_load=functools.partial(_find_unordered_load, bound, outcome, initial, trace),
+    )
+    if program.opcodes & _COMPARES:
+        methods = methods._replace(
+            find_failing_compares=functools.partial(_find_failing_compares, bound, outcome, initial)
+        )
+    if orders is None:
+        return methods
+    if OPCODE[ALLOC] in program.opcodes:  # without interleavings, the run may be of some CTAs alone
+        methods = methods._replace(move_columns=functools.partial(_move_columns, bound, outcome, initial))
+    if requests_clusters(program):
+        methods = methods._replace(
+            judge_assignments=functools.partial(_judge_assignments, bound, outcome, initial, ends)
+        )
+    return methods._replace(
+        decide=functools.partial(orders.decide, places, initial),
+        gives_places=functools.partial(orders.gives_places, places, trace, initial),
+        decide_by_other_program=functools.partial(_decide_by_other_program, kernel, bound, outcome, trace, initial),
+    )
+
+
+def _complete_report(
+    kernel: Any, bound: Bound, run: Ran, places: Places, orders: Orders | None, report: Report
+) -> Report:
+    """Return the report with its residency, its scope, and notes on the heap and on swizzled tiles."""
+    outcome, trace, initial = run
+    program = bound.program
+    needed = together(program, bound.configuration, bound.settings.sms) or (
+        orders.needed if orders is not None else None
+    )
     if bound.heap is not None:
         report = add_heap_notes(report, bound.heap)
     if program.asynchronous and not report.findings:
@@ -182,8 +232,7 @@ def judge_run(
         report = add_swizzle_notes(report, bound, places, trace)
     if needed is not None:
         report = report.model_copy(update={"residency": needed})
-    followed = program.undefined or any(raw.code in ARISING for raw in outcome.findings)
-    if bound.settings.every and bound.heap is None and not followed:  # the effect of an undefined value depends on data
+    if bound.settings.every and bound.heap is None and not _has_undefined_values(bound, outcome):
         from wsemu.launch.every import add_scope
 
         again = functools.partial(_rerun, initial=initial())
@@ -192,12 +241,14 @@ def judge_run(
         from wsemu.launch.words import reword_for_cuda
 
         report = reword_for_cuda(report, {span.file for span in program.spans})
-    before = initial() if (report.findings or keeping) and not tried else []
-    if report.errors and not tried:
-        report = report.model_copy(update={"inputs": inputs(bound, before)})
-    if alone and not places.united:
-        keep(bound, outcome, notes, report)
-    return Examined(bound, places, trace, report, before, initial)
+    return report
+
+
+def _has_undefined_values(bound: Bound, outcome: Outcome) -> bool:
+    """Return whether a launch may have undefined values, whose effects depend on data."""
+    from wsemu.launch.verdict import ARISING
+
+    return bool(bound.program.undefined) or any(raw.code in ARISING for raw in outcome.findings)
 
 
 def _follow(

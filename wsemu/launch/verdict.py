@@ -149,6 +149,28 @@ class _Findings(NamedTuple):
         return any(finding.severity == "error" for finding in self.kept)
 
 
+class Methods(NamedTuple):
+    """Further runs and analyses for a verdict; None for each that does not apply to the launch."""
+
+    decide: Callable[[], Decided | None] | None = None
+    """explores the interleavings of the atomics that influence the launch"""
+    gives_places: Callable[[Influence], bool] | None = None
+    """returns whether these atomics only allocate slots"""
+    follow: Follow | None = None
+    """finds the effects of undefined values"""
+    find_unordered_load: Callable[[], tuple[int, int] | None] | None = None
+    """finds a strong load that another interleaving executes before the first store to its bytes"""
+    move_columns: Callable[[Places], Moved] | None = None
+    """runs the launch with its tensor memory allocations at other columns"""
+    judge_assignments: Callable[[Places], Assigned] | None = None
+    """runs the launch with other assignments of canceled clusters"""
+    find_failing_compares: Callable[[Separate], list[RawFinding]] | None = None
+    """finds the races with a `cas` that writes nothing"""
+    decide_by_other_program: Callable[[Set[str], bool], Decided | None] | None = None
+    """runs another program that decides this one, given the words for what influences this one: first the programs that
+    are quicker than interleavings, then, if its argument is True, the others"""
+
+
 def judge(
     configuration: LaunchConfiguration,
     places: Places,
@@ -157,111 +179,188 @@ def judge(
     settings: Settings,
     started: float,
     more: Callable[[Places], list[Finding]] | None = None,
-    decide: Callable[[], Decided | None] | None = None,
-    gives_places: Callable[[Influence], bool] | None = None,
-    follow: Follow | None = None,
-    find_unordered_load: Callable[[], tuple[int, int] | None] | None = None,
-    move_columns: Callable[[Places], Moved] | None = None,
-    judge_assignments: Callable[[Places], Assigned] | None = None,
-    find_failing_compares: Callable[[Separate], list[RawFinding]] | None = None,
-    decide_by_other_program: Callable[[Set[str], bool], Decided | None] | None = None,
+    methods: Methods | None = None,
 ) -> Report:
     """Return the report of a run.  `trace_of` runs it again for its events, `started` is its start time (perf_counter),
-    `more` performs checks specific to this launch, and `decide` explores the interleavings of the atomics that
-    influence it.  `gives_places` returns whether these atomics only allocate slots, `follow` finds the effects of
-    undefined values, and `find_unordered_load` finds a strong load that another interleaving executes before the first
-    store to its bytes.  `move_columns` runs the launch with its tensor memory allocations at other columns,
-    `judge_assignments` with other assignments of canceled clusters, and `find_failing_compares` finds the races with a
-    `cas` that writes nothing.  `decide_by_other_program` runs another program that decides this one, given the words
-    for what influences this one: first the programs that are quicker than interleavings, then, if its argument is True,
-    the others."""
-    program, outcome = places.program, places.outcome
-    wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
-    wanted, apart = _separate_meetings(wanted, places)
-    wanted, mixed = _separate_vector_parts(wanted, places)
-    undefined: list[str] = []
-    unread: Unread | None = None
-    arisen = [raw for raw in outcome.findings if raw.code in ARISING] if not apart else []
-    if arisen or (program.undefined and not apart):
+    and `more` performs checks specific to this launch."""
+    one = _Judgment(configuration, places, trace_of, settings, methods or Methods())
+    one.follow_undefined_values()
+    one.find_influences()
+    one.separate_undecided()
+    one.run_variants()
+    one.explain_findings(more)
+    one.collect_doubts()
+    one.decide_interleavings()
+    one.doubt_undefined_values()
+    one.admit_failed_assertions()
+    one.doubt_addresses()
+    one.doubt_stored_values()
+    return one.report(notes, started)
+
+
+class _Judgment:
+    """The steps from the raw findings of a run to its verdict, in the order in which `judge` performs them."""
+
+    found: _Findings
+    doubts: _Doubts
+
+    def __init__(
+        self, configuration: LaunchConfiguration, places: Places, trace_of: Tracer, settings: Settings, methods: Methods
+    ) -> None:
+        self.configuration, self.places, self.trace_of = configuration, places, trace_of
+        self.settings, self.methods = settings, methods
+        self.program, self.outcome = places.program, places.outcome
+        wanted = [raw for raw in places.outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
+        wanted, self.apart = _separate_meetings(wanted, places)
+        self.wanted, self.mixed = _separate_vector_parts(wanted, places)
+        """raw findings that hold in every schedule"""
+        self.arisen = [raw for raw in self.outcome.findings if raw.code in ARISING] if not self.apart else []
+        self.undefined: list[str] = []
+        self.unread: Unread | None = None
+        self.loads: list[str] = []
+        self.columns: list[str] = []
+        self.orders: list[str] = []
+        self.assigned: Sequence[str] = ()
+        self.failing: list[RawFinding] = []
+        """failed assertions that depend on the schedule"""
+        self.alike: Decided | None = None
+        """the result of a program that is quicker than the interleavings"""
+        self.decided: Decided | None = None
+
+    def follow_undefined_values(self) -> None:
+        """Find what undefined values reach."""
+        if not (self.arisen or (self.program.undefined and not self.apart)):
+            return
         from wsemu.launch.undefined import settle
         from wsemu.launch.unread import separate_unread
 
-        wanted, undefined = settle(wanted, arisen, places, settings.checkers, _follow_undefined(wanted, arisen, follow))
-        wanted, unread = separate_unread(wanted, places, trace_of)
-    analysis = _analysis(places, settings, trace_of)
-    given = False
-    if gives_places is not None and not wanted and analysis is not None and _only_atomics_influence(analysis, program):
-        given = gives_places(analysis)
-    steered, loose = _order_dependent(places, analysis, given)
-    alike = None
-    if decide_by_other_program is not None and steered and not wanted:
-        alike = decide_by_other_program({*steered.values()}, False)
-    if alike is not None:
-        steered, loose = {}, [*alike.notes]
-    of_parts = functools.partial(_split_vectors, program, trace_of) if mixed else trace_of
-    wanted, orders = _separate_atomics(wanted, places, of_parts, bool(steered))
-    if find_failing_compares is not None and any(raw.code in RACES for raw in wanted):
-        compared = find_failing_compares(lambda left: _separate_atomics(left, places, of_parts, bool(steered))[0])
-        wanted, failing_compares = _separate_compares(wanted, places, compared)
-        orders += failing_compares
-    wanted, loads = _separate_phase_loads(wanted, places, trace_of)
-    wanted, columns = _separate_reuse(wanted, places, configuration)
-    wanted, failing = _separate_assertions(wanted, bool(steered))
-    if move_columns is not None and not _has_errors(wanted):
-        moved = move_columns(places)
-        wanted, columns, loose = [*wanted, *moved.findings], [*columns, *moved.reasons], [*loose, *moved.notes]
-    assigned: Sequence[str] = ()
-    if judge_assignments is not None and not _has_errors(wanted):
-        other = judge_assignments(places)
-        wanted, assigned, loose = [*wanted, *other.findings], other.reasons, [*loose, *other.notes]
-    found = _judge_findings(wanted, places, trace_of, settings, bool(steered), more)
-    stopped = _stop_reasons(places, settings, found.has_errors)
-    if found.untold and not found.has_errors:  # all kept findings are accepted, but the omitted ones need not be
-        stopped.append(_too_many(found.untold))
-    unmodelled = [*program.unmodelled, *apart, *mixed]
-    if arisen:  # other interleavings may cause other undefined values
-        decide = None
-    asserted = [] if found.has_errors else _assertion_texts(places, failing)
-    doubts = _Doubts(
-        stopped, unmodelled, undefined, asserted, orders, loads, steered, columns=columns, assigned=assigned
-    )
-    decided = _decide_orders(found, doubts, places, settings, decide) if decide is not None else None
-    if decided is not None and not decided.proven and _has_parts(program):
-        decided = None  # with elements of vectors, the exploration can prove, but not report
-    open_ = decided is None or not (decided.proven or decided.findings)
-    quiet = not found.has_errors and all(raw.code == "undefined-shuffle" for raw in wanted)
-    if open_ and doubts.steered and quiet and decide_by_other_program is not None:
-        decided = decide_by_other_program({*doubts.steered.values()}, True) or decided
-    if decided is not None:
-        found, doubts = _apply_decision(found, doubts, places, settings, decided)
-        loose = [*decided.notes, *(() if decided.proven else loose)]
-    if program.undefined and not found.has_errors:
-        if (given and not doubts.undefined) or (decided is not None and decided.proven and decided.besides is None):
-            doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
-        if decided is None and alike is None:
-            doubts = doubts._replace(undefined=[*doubts.undefined, *_store_doubts(places, analysis, trace_of)])
-    decided = decided or alike
-    if unread is not None and unread.reasons and not found.has_errors and not _stays_unread(unread, decided, follow):
-        doubts = doubts._replace(undefined=[*doubts.undefined, *unread.reasons])
-    if failing and not found.has_errors and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
-        found = _with_assertions(found, failing, places, settings)
-        doubts = doubts._replace(stopped=[], asserted=[], orders=[], steered={}, tried=())
-    shared_locals = (
-        program.shared_locals if math.prod(configuration.block) > LANES else []
-    )  # each lane of a warp is checked
-    placed, addresses = _memory_placement_doubts(places, trace_of, decided)
-    loose = [*loose, *addresses]
-    doubts = doubts._replace(unpromised=shared_locals, placed=placed)
-    if find_unordered_load is not None and not (found.has_errors or any(doubts) or (decided and decided.proven)):
-        doubts = doubts._replace(undefined=_load_doubts(places, find_unordered_load()))
-    if analysis is not None and not found.has_errors:
-        doubts = doubts._replace(unequal=_unequal_values(places, analysis))
-    verdict: Verdict = "failed" if found.has_errors else "incomplete" if any(doubts) else "verified"
-    proof = _proof(places, settings, found, decided, given) if verdict == "verified" else ""
-    notes = tuple(dict.fromkeys((*notes, *_notes(places, settings, found, doubts, loose))))
-    found = found._replace(kept=name_scopes(found.kept, settings.ranks))
-    reasons = doubts.words(outcome.status) if verdict == "incomplete" else []
-    return _build_report(configuration, places, found, verdict, proof, notes, reasons, time.perf_counter() - started)
+        followed = _follow_undefined(self.wanted, self.arisen, self.methods.follow)
+        self.wanted, self.undefined = settle(self.wanted, self.arisen, self.places, self.settings.checkers, followed)
+        self.wanted, self.unread = separate_unread(self.wanted, self.places, self.trace_of)
+
+    def find_influences(self) -> None:
+        """Find what atomics, clocks and masks of active lanes influence."""
+        analysis = self.analysis = _analysis(self.places, self.settings, self.trace_of)
+        gives_places = None if self.wanted else self.methods.gives_places
+        self.given = False
+        """true if atomics only allocate slots"""
+        if gives_places is not None and analysis is not None and _only_atomics_influence(analysis, self.program):
+            self.given = gives_places(analysis)
+        self.steered, self.loose = _order_dependent(self.places, analysis, self.given)
+        if self.methods.decide_by_other_program is not None and self.steered and not self.wanted:
+            self.alike = self.methods.decide_by_other_program({*self.steered.values()}, False)
+        if self.alike is not None:
+            self.steered, self.loose = {}, [*self.alike.notes]
+
+    def separate_undecided(self) -> None:
+        """Remove findings that the proof does not decide, and keep their reasons."""
+        places, depends = self.places, bool(self.steered)
+        of_parts = functools.partial(_split_vectors, self.program, self.trace_of) if self.mixed else self.trace_of
+        self.wanted, self.orders = _separate_atomics(self.wanted, places, of_parts, depends)
+        find = self.methods.find_failing_compares
+        if find is not None and any(raw.code in RACES for raw in self.wanted):
+            compared = find(lambda left: _separate_atomics(left, places, of_parts, depends)[0])
+            self.wanted, failing_compares = _separate_compares(self.wanted, places, compared)
+            self.orders += failing_compares
+        self.wanted, self.loads = _separate_phase_loads(self.wanted, places, self.trace_of)
+        self.wanted, self.columns = _separate_reuse(self.wanted, places, self.configuration)
+        self.wanted, self.failing = _separate_assertions(self.wanted, depends)
+
+    def run_variants(self) -> None:
+        """Run the launch with other columns of tensor memory and other assignments of clusters."""
+        if self.methods.move_columns is not None and not _has_errors(self.wanted):
+            moved = self.methods.move_columns(self.places)
+            self.wanted, self.columns = [*self.wanted, *moved.findings], [*self.columns, *moved.reasons]
+            self.loose = [*self.loose, *moved.notes]
+        if self.methods.judge_assignments is not None and not _has_errors(self.wanted):
+            other = self.methods.judge_assignments(self.places)
+            self.wanted, self.assigned = [*self.wanted, *other.findings], other.reasons
+            self.loose = [*self.loose, *other.notes]
+
+    def explain_findings(self, more: Callable[[Places], list[Finding]] | None) -> None:
+        """Let the checkers explain the remaining raw findings."""
+        self.found = _judge_findings(self.wanted, self.places, self.trace_of, self.settings, bool(self.steered), more)
+
+    def collect_doubts(self) -> None:
+        """Collect the reasons for which the initial run proves nothing."""
+        has_errors, untold = self.found.has_errors, self.found.untold
+        stopped = _stop_reasons(self.places, self.settings, has_errors)
+        if untold and not has_errors:  # all kept findings are accepted, but the omitted ones need not be
+            stopped.append(_too_many(untold))
+        self.doubts = _Doubts(
+            stopped, [*self.program.unmodelled, *self.apart, *self.mixed], self.undefined,
+            [] if has_errors else _assertion_texts(self.places, self.failing), self.orders, self.loads, self.steered,
+            columns=self.columns, assigned=self.assigned,
+        )  # fmt: skip
+
+    def decide_interleavings(self) -> None:
+        """Decide the launch for the interleavings of its atomics."""
+        decided: Decided | None = None
+        if self.methods.decide is not None and not self.arisen:  # others may cause other undefined values
+            decided = _decide_orders(self.found, self.doubts, self.places, self.settings, self.methods.decide)
+        if decided is not None and not decided.proven and _has_parts(self.program):
+            decided = None  # with elements of vectors, the exploration can prove, but not report
+        open_ = decided is None or not (decided.proven or decided.findings)
+        quiet = not self.found.has_errors and all(raw.code == "undefined-shuffle" for raw in self.wanted)
+        if open_ and self.doubts.steered and quiet and self.methods.decide_by_other_program is not None:
+            decided = self.methods.decide_by_other_program({*self.doubts.steered.values()}, True) or decided
+        if decided is not None:
+            self.found, self.doubts = _apply_decision(self.found, self.doubts, self.places, self.settings, decided)
+            self.loose = [*decided.notes, *(() if decided.proven else self.loose)]
+        self.decided = decided
+
+    def doubt_undefined_values(self) -> None:
+        """Add what undefined values may reach in interleavings that were not explored."""
+        decided, quiet = self.decided, not self.found.has_errors
+        if self.program.undefined and quiet:
+            proven = decided is not None and decided.proven and decided.besides is None
+            if (self.given and not self.doubts.undefined) or proven:
+                self._add_undefined(_unwritten(self.places))
+            if decided is None and self.alike is None:
+                self._add_undefined(_store_doubts(self.places, self.analysis, self.trace_of))
+        self.decided = decided = decided or self.alike
+        unread = self.unread
+        if unread is not None and unread.reasons and quiet and not _stays_unread(unread, decided, self.methods.follow):
+            self._add_undefined(unread.reasons)
+
+    def _add_undefined(self, reasons: Sequence[str]) -> None:
+        self.doubts = self.doubts._replace(undefined=[*self.doubts.undefined, *reasons])
+
+    def admit_failed_assertions(self) -> None:
+        """Count failed assertions as findings if nothing but atomics decides whether they occur."""
+        if not self.failing or self.found.has_errors or _may_poll(self.program):
+            return
+        if _is_up_to_atomics(self.outcome, self.doubts):
+            self.found = _with_assertions(self.found, self.failing, self.places, self.settings)
+            self.doubts = self.doubts._replace(stopped=[], asserted=[], orders=[], steered={}, tried=())
+
+    def doubt_addresses(self) -> None:
+        """Add what depends on the location of memory, and on local memory that other warps may access."""
+        is_one_warp = math.prod(self.configuration.block) <= LANES  # each lane of a warp is checked
+        placed, addresses = _memory_placement_doubts(self.places, self.trace_of, self.decided)
+        self.loose = [*self.loose, *addresses]
+        self.doubts = self.doubts._replace(unpromised=[] if is_one_warp else self.program.shared_locals, placed=placed)
+
+    def doubt_stored_values(self) -> None:
+        """Add loads that another interleaving executes before the first store, and stores of unequal values."""
+        if self.found.has_errors:
+            return
+        find = self.methods.find_unordered_load
+        if find is not None and not any(self.doubts) and not (self.decided and self.decided.proven):
+            self.doubts = self.doubts._replace(undefined=_load_doubts(self.places, find()))
+        if self.analysis is not None:
+            self.doubts = self.doubts._replace(unequal=_unequal_values(self.places, self.analysis))
+
+    def report(self, notes: tuple[str, ...], started: float) -> Report:
+        """Return the report with the verdict."""
+        found, doubts, places, settings = self.found, self.doubts, self.places, self.settings
+        verdict: Verdict = "failed" if found.has_errors else "incomplete" if any(doubts) else "verified"
+        proof = _proof(places, settings, found, self.decided, self.given) if verdict == "verified" else ""
+        notes = tuple(dict.fromkeys((*notes, *_notes(places, settings, found, doubts, self.loose))))
+        found = found._replace(kept=name_scopes(found.kept, settings.ranks))
+        reasons = doubts.words(self.outcome.status) if verdict == "incomplete" else []
+        seconds = time.perf_counter() - started
+        return _build_report(self.configuration, places, found, verdict, proof, notes, reasons, seconds)
 
 
 def _has_errors(wanted: list[RawFinding]) -> bool:
