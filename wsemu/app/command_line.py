@@ -164,20 +164,26 @@ def _checking(*, quiet: bool = False, accept: bool = False) -> Callable[..., Non
         from wsemu.app import commands
 
         launch = _launch(context)
-        given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in LAUNCH_OPTIONS}
         if watch:
             from wsemu.app.watch import watch_program
 
             raise typer.Exit(watch_program(sys.argv[1:]))
-        for name in ("file", "arguments", "module", "fix", "write", "progress", "watch"):
-            del given[name]
-        given = {name: _to_toml_value(value) for name, value in given.items() if value not in (None, [], ())}
-        fixing = commands.Fixing(fix or write, write)
-        options: dict[str, Any] = {"quiet": quiet, "fixing": fixing, "module": module}
+        options: dict[str, Any] = {"quiet": quiet, "fixing": commands.Fixing(fix or write, write), "module": module}
         options |= {"progress": progress.value, "accept": accept}
-        raise typer.Exit(commands.check(file, arguments or [], given, launch, **options))
+        raise typer.Exit(commands.check(file, arguments or [], _configured_options(context), launch, **options))
 
     return checks
+
+
+_OF_COMMAND = frozenset(("file", "arguments", "module", "fix", "write", "progress", "watch"))
+"""parameters of a command that no configuration file has"""
+
+
+def _configured_options(context: typer.Context) -> dict[str, Any]:
+    """Return the given options that a configuration file may also have, as it would have them."""
+    names = [name for name in context.params if name not in LAUNCH_OPTIONS and name not in _OF_COMMAND]
+    given = {name.replace("_", "-"): context.params[name] for name in names}
+    return {name: _to_toml_value(value) for name, value in given.items() if value not in (None, [], ())}
 
 
 def _launch(context: typer.Context) -> dict[str, Any]:

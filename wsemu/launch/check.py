@@ -113,24 +113,12 @@ def check(
     Raise UsageError or KernelError for an invalid call or source.  A launch that needs something that is not modeled is
     `incomplete` and does not run; the report's notes name the location and the remedy.
     """
-    given: dict[str, Any] = {
-        "fma": fma,
-        "mma": mma,
-        "sms": sms,
-        "clc": clc,
-        "ranks": ranks,
-        "heap": heap,
-        "effort": effort,
-        "budget": budget,
-        "engine": engine,
-        "lockstep": lockstep,
-        "strict": strict,
-        "every": every,
-        "corners": corners,
-        "checkers": None if checkers is None else checkers_named(_names(checkers, "checkers")),
-        "fail_on": None if fail_on is None else finding_codes(_names(fail_on, "fail_on")),
-    }
-    chosen = replace(settings.current(), **{name: value for name, value in given.items() if value is not None})
+    chosen = _override_settings(
+        fma=fma, mma=mma, sms=sms, clc=clc, ranks=ranks, heap=heap, effort=effort, budget=budget, engine=engine,
+        lockstep=lockstep, strict=strict, every=every, corners=corners,
+        checkers=None if checkers is None else checkers_named(_names(checkers, "checkers")),
+        fail_on=None if fail_on is None else finding_codes(_names(fail_on, "fail_on")),
+    )  # fmt: skip
     if workers is not None:
         check_int(workers, "workers")
     configuration = configure(grid, block, 0, dynamic_shared, cluster, arch=arch)
@@ -142,6 +130,11 @@ def check(
     for observer in observers:
         observer(report)
     return report
+
+
+def _override_settings(**given: Any) -> Settings:
+    """Return the current settings with the given values; None keeps the current one."""
+    return replace(settings.current(), **{name: value for name, value in given.items() if value is not None})
 
 
 def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
@@ -274,15 +267,7 @@ def _examine(
     memory: DeviceMemory | None,
 ) -> Report:
     """Run a launch and return its report; the caller handles MemoryError."""
-    binding = None
-    if memory is not None and isinstance(kernel, Code) and not uninitialized:
-        binding = Binding(kernel, configuration, arguments, chosen, memory)
-    if binding is not None and binding.arguments is not None:
-        arguments = binding.arguments
-    else:
-        arguments = prepare_arguments(kernel, arguments)
-        if memory is not None and isinstance(kernel, Code):
-            arguments = kernel.with_pointers(arguments, memory)
+    binding, arguments = _prepare(kernel, configuration, arguments, chosen, uninitialized, memory)
     fresh = unwritten(kernel, arguments)
     blank = (*uninitialized, *fresh)
     done: Examined | None = None
@@ -298,46 +283,82 @@ def _examine(
         assert way is not None
         return _examine(way.kernel, configuration, way.arguments, chosen, workers, uninitialized, more, raised, memory)
     _write_output(done, raised)
-    report, places, trace = done.report, done.places, done.trace
     named = captured_arrays(done.bound.program)
-    report = _enter_written(report, done, fresh)
+    report = _enter_written(done.report, done, fresh)
     if report.verdict == "failed" and more is None and memory is None:
         from wsemu.launch.leftover import name_leftover
 
         report = name_leftover(report, kernel, arguments, done)
     for array in named:
         array.blank = False
-    launched = None
+    if more is None:
+        _keep_launch(report, kernel, arguments, blank, named, done, memory)
+    if memory is not None:
+        memory.enter_written(done.places.outcome.written, done.bound.uninitialized)
+        if done.places.outcome.status != "done":
+            memory.mark_all_written()
+    _notify(report, kernel, chosen, done, memory)
+    return report
+
+
+def _prepare(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    uninitialized: tuple[str, ...],
+    memory: DeviceMemory | None,
+) -> tuple[Binding | None, Sequence[Any]]:
+    """Return the binding that equal launches in a device memory share, and the arguments as the kernel declares
+    them."""
+    if memory is None or not isinstance(kernel, Code):
+        return None, prepare_arguments(kernel, arguments)
+    binding = None if uninitialized else Binding(kernel, configuration, arguments, chosen, memory)
+    if binding is not None and binding.arguments is not None:
+        return binding, binding.arguments
+    return binding, kernel.with_pointers(prepare_arguments(kernel, arguments), memory)
+
+
+def _keep_launch(
+    report: Report,
+    kernel: Any,
+    arguments: Sequence[Any],
+    blank: tuple[str, ...],
+    named: list[Any],
+    done: Examined,
+    memory: DeviceMemory | None,
+) -> None:
+    """Keep what is needed to run a launch again: for its report, for observers, and for edits that are tried later."""
     helped = report.findings if memory is None else report.errors  # only errors justify a copy of the memory
-    if (helped or (keeping and memory is None)) and more is None:
+    if helped or (keeping and memory is None):
         from wsemu.launch.attempts import Launched
 
         launched = Launched.of(kernel, arguments, blank, named, done)
         report._launched = launched if helped else None
-    if memory is not None:
-        memory.enter_written(places.outcome.written, done.bound.uninitialized)
-        if places.outcome.status != "done":
-            memory.mark_all_written()
-    for keep in keeping:
         if launched is not None and memory is None:
-            keep(report, launched)
-    if report.verdict == "verified" and done.initial is not None and more is None and memory is None:
+            for keep in keeping:
+                keep(report, launched)
+    if report.verdict == "verified" and done.initial is not None and memory is None:
         passed.keep(kernel, arguments, blank, named, done)
-    unwanted = places.outcome.status == "done" and not chosen.wants(report.kernel)
-    ended = places.outcome.status == "done" or report.verdict == "verified"  # its initial run may be cut off
+
+
+def _notify(report: Report, kernel: Any, chosen: Settings, done: Examined, memory: DeviceMemory | None) -> None:
+    """Keep the program of a launch, and pass its report to the observers."""
+    is_done = done.places.outcome.status == "done"
+    unwanted = is_done and not chosen.wants(report.kernel)
+    ended = is_done or report.verdict == "verified"  # its initial run may be cut off
     keeps_later = memory is not None and finished and ended and not unwanted  # its session keeps more results
     if isinstance(kernel, Code) and not keeps_later:
         kernel.keep(done.bound.program)
     if unwanted:
-        return report  # no further result is requested
+        return
     for look in traceable:
-        look(report, places, trace)
+        look(report, done.places, done.trace)
     for observer in observers:
         observer(report)
     if ended:
         for enter in finished:
-            enter(done.bound, places, trace)
-    return report
+            enter(done.bound, done.places, done.trace)
 
 
 def _enter_written(report: Report, done: Examined, fresh: dict[str, Any]) -> Report:

@@ -297,13 +297,23 @@ def ran(
     that conflict with every access, except that two of them may store the same value.  `maps` are arrays that show
     which bytes of a segment are written.  `first_granule` is the block of 32 columns of tensor memory at which the
     search for an allocation starts.  `plan` selects the clusters that requests cancel."""
+    checks = _list_checks(bound, strict, converged) | _list_clusters(bound, plan)
+    if bound.settings.engine == "vm":
+        own = {"alone": alone, "joined": joined, "maps": maps, "first_granule": first_granule}
+        return _run_on_vm(bound, workers, budget, only, checks | own)
+    if bound.settings.engine == "reference":
+        return _run_on_reference(bound, budget, values, checks | {"first_granule": first_granule})
+    raise UsageError(f'no engine {bound.settings.engine!r}: "vm" or "reference"')
+
+
+def _list_checks(bound: Bound, strict: bool, converged: bool) -> dict[str, Any]:
+    """Return the checks of a run, as both engines name them."""
     from wsemu.proof.uniform import may_store_unequal
 
-    program, configuration, chosen = bound.program, bound.configuration, bound.settings
-    launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
+    program, chosen = bound.program, bound.settings
     races = bool(chosen.checkers & ({"race", "intra-warp"} | ({"proxy"} if program.asynchronous else set())))
     strict = strict or chosen.strict or chosen.every
-    found: dict[str, Any] = {
+    return {
         "races": races,
         "recycling": "recycling" in chosen.checkers,
         "initialised": "initialised" in chosen.checkers,
@@ -315,48 +325,68 @@ def ran(
         "strict": races and (strict or may_store_unequal(program, lockstep=chosen.lockstep)),
         "uninitialized": bound.uninitialized,
     }
-    planned = plan or plan_clusters(program, configuration, chosen.clc, chosen.sms)
-    found |= {"successors": planned.successors, "starting": planned.starting}
+
+
+def _list_clusters(bound: Bound, plan: Plan | None) -> dict[str, Any]:
+    """Return the clusters that start, and those that requests cancel."""
+    planned = plan or plan_clusters(bound.program, bound.configuration, bound.settings.clc, bound.settings.sms)
+    return {"successors": planned.successors, "starting": planned.starting}
+
+
+def _list_sizes(bound: Bound, budget: int | None) -> dict[str, Any]:
+    """Return the sizes and limits of a run, as both engines name them."""
+    configuration = bound.configuration
     sizes: dict[str, Any] = {
         "dynamic_shared": configuration.dynamic_shared,
-        "budget": budget or chosen.budget,
+        "budget": budget or bound.settings.budget,
         "arch": configuration.arch,
     }
     if bound.group != (1, 1, 1):
         sizes |= {"shape": bound.group, "clusters": configuration.cluster != (1, 1, 1)}
-    if chosen.engine == "vm":
-        from wsemu.launch.binding import stored_segments
-        from wsemu.machine.run import Launch
-        from wsemu.machine.tables import Watch
+    return sizes
 
-        stored = stored_segments(program, bound.arrays)
-        guessed = stored is None and bound.memory is not None and "stores_anywhere" not in program.derived
-        if guessed:  # addresses from memory usually lead to few allocations
-            stored = frozenset(array.segment for array in bound.arrays if array.name in bound.names)
-        watch = Watch(
-            stored=stored, alone=alone, joined=joined, maps=maps, first_granule=first_granule, **found
-        )  # fmt: skip
-        spread = _workers(bound) if workers is None else workers
-        options = {**sizes, "workers": spread, "descending": chosen.cta_order == "descending", "watch": watch}
-        run = Launch(*launch_, **options, only=only, each=_advance(program.name))
-        outcome = run.run()
-        if guessed and run.watch.stored is None:
-            program.derived["stores_anywhere"] = True
-        outcome = _adjust_counts(bound, outcome if outcome.written else as_comparable(program, outcome))
-        program.derived["work"] = outcome.warp_instructions // (len(only) or configuration.ctas)
-        return outcome, run.trace, run.initial
-    if chosen.engine == "reference":
-        from wsemu.model.outcome import Trace, TraceRequest
-        from wsemu.reference import run as reference
 
-        everything = TraceRequest(frozenset(range(len(program.code))))
-        options = {**sizes, **found, "trace": None if values else everything, "values": values}
-        options["first_granule"] = first_granule
-        before = [data.copy() for data, _ in bound.segments]
-        outcome = _adjust_counts(bound, reference.run(*launch_, **options))
-        whole = outcome.trace or Trace()
-        return outcome, whole.part, lambda: before
-    raise UsageError(f'no engine {chosen.engine!r}: "vm" or "reference"')
+def _run_on_vm(
+    bound: Bound, workers: int | None, budget: int | None, only: tuple[int, ...], watched: dict[str, Any]
+) -> Ran:
+    """Run a launch on the VM.  `watched` are the fields of `Watch` besides the stored segments."""
+    from wsemu.launch.binding import stored_segments
+    from wsemu.machine.run import Launch
+    from wsemu.machine.tables import Watch
+
+    program, configuration, chosen = bound.program, bound.configuration, bound.settings
+    stored = stored_segments(program, bound.arrays)
+    guessed = stored is None and bound.memory is not None and "stores_anywhere" not in program.derived
+    if guessed:  # addresses from memory usually lead to few allocations
+        stored = frozenset(array.segment for array in bound.arrays if array.name in bound.names)
+    run = Launch(
+        program, configuration.grid, configuration.block, bound.rows, bound.segments, **_list_sizes(bound, budget),
+        workers=_workers(bound) if workers is None else workers, descending=chosen.cta_order == "descending",
+        watch=Watch(stored=stored, **watched), only=only, each=_advance(program.name),
+    )  # fmt: skip
+    outcome = run.run()
+    if guessed and run.watch.stored is None:
+        program.derived["stores_anywhere"] = True
+    outcome = _adjust_counts(bound, outcome if outcome.written else as_comparable(program, outcome))
+    program.derived["work"] = outcome.warp_instructions // (len(only) or configuration.ctas)
+    return outcome, run.trace, run.initial
+
+
+def _run_on_reference(bound: Bound, budget: int | None, values: bool, checks: dict[str, Any]) -> Ran:
+    """Run a launch on the reference engine; with `values`, distinguish stores of one value from other races."""
+    from wsemu.model.outcome import Trace, TraceRequest
+    from wsemu.reference import run as reference
+
+    program, configuration = bound.program, bound.configuration
+    everything = TraceRequest(frozenset(range(len(program.code))))
+    before = [data.copy() for data, _ in bound.segments]
+    outcome = reference.run(
+        program, configuration.grid, configuration.block, bound.rows, bound.segments, **_list_sizes(bound, budget),
+        **checks, trace=None if values else everything, values=values,
+    )  # fmt: skip
+    outcome = _adjust_counts(bound, outcome)
+    whole = outcome.trace or Trace()
+    return outcome, whole.part, lambda: before
 
 
 def _adjust_counts(bound: Bound, outcome: Outcome) -> Outcome:
