@@ -13,6 +13,7 @@ other for ever.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,8 +54,8 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
     from wsemu.model.program import Program
 
-MOST_STEPS = 2_000
-"""The limit of strong accesses that are followed, for one unit of effort."""
+MOST_STEPS, STEPS_OF_THREAD = 1_500, 2
+"""The limit of strong accesses that are followed, for one unit of effort: in total, and more for each thread."""
 MOST_THREADS = 4_096
 """maximum threads of a launch"""
 _READ, _WRITTEN, _NON_COHERENT = "read", "written", "non-coherent"
@@ -200,7 +201,8 @@ class Claims:
         self.compared: dict[int, set[int]] = {}
         """The values with which each cell is compared."""
         self.touched: dict[int, Touch] = {}
-        self.most = MOST_STEPS * bound.effort
+        threads = bound.configuration.ctas * math.prod(bound.configuration.block)
+        self.most = (MOST_STEPS + STEPS_OF_THREAD * threads) * bound.effort
         self.steps = 0
 
     def is_proven(self) -> bool:
