@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.model.bound import Allowance
+from wsemu.model.codes import CODES
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OFFSET_MASK, SEGMENT_SHIFT, UNWATCHED
 from wsemu.proof.lanes_alone import make_single
@@ -79,7 +80,7 @@ def decide_by_other_program(
             found = () if report is None else _find_shown(report, other.shows)
             if any(finding.severity == "error" for finding in found):
                 return Decided(findings=found)
-            if report is not None and report.verdict == "verified":
+            if report is not None and report.verdict == "verified" and not _has_reservations(report):
                 return Decided(
                     proven=True, findings=found, notes=tuple(report.notes), how=other.how, besides=frozenset()
                 )
@@ -89,6 +90,11 @@ def decide_by_other_program(
                 proven=True, notes=tuple(report.notes), how=other.how, besides=frozenset(), defined=other.same
             )
     return None
+
+
+def _has_reservations(report: Report) -> bool:
+    """Return whether a verdict names warnings, which other schedules need not have."""
+    return any(CODES[finding.code].strict for finding in report.findings)
 
 
 def _find_shown(report: Report, code: str) -> tuple[Finding, ...]:
