@@ -261,6 +261,29 @@ def test_b12_the_unaligned_form_completes_from_two_places(run):
 
 
 @cuda.jit
+def two_places(out, named):
+    warp = cuda.threadIdx.x // 32
+    if warp == 0:
+        for i in range(1):
+            ptx.bar_arrive(3 + i, 128)
+            if cuda.laneid == 0:
+                ptx.barrier_sync(3 + i, 128)
+                ptx.barrier_sync(1 + i, 96)
+            else:
+                ptx.barrier_sync(3 + i, 128)
+                ptx.barrier_sync(1 + i, 96)
+    elif warp != 2:
+        ptx.bar_sync(3, 128)
+        ptx.bar_arrive(named, 96)
+
+
+@pytest.mark.parametrize(("named", "verdict"), [(1, "verified"), (3, "failed")])
+def test_b12_lanes_at_two_places_name_the_barrier_by_their_own_registers(run, named, verdict):
+    """The last place keeps its number in a register in which lane 0 still has the number of the first barrier."""
+    assert run(two_places, 128, numbers(1), named).verdict == verdict
+
+
+@cuda.jit
 def pass_on(x, y):
     tile = cuda.shared.array(32, np.float32)
     t = cuda.threadIdx.x

@@ -489,7 +489,7 @@ def execute_barrier(m, warp, w, pc, mask):
         return fault(m, w, pc)
     if mask != warp.alive:  # B14: the other lanes must execute the same operation, or exit
         return stand(m, warp, w, pc, mask)
-    result = barrier_operation(m, w, pc, mask)
+    result = barrier_operation(m, w, pc, mask, mask)
     if result == BARRIER_STOPS:
         return fault(m, w, pc)
     return YIELDED if result == WAITS else DONE
@@ -703,18 +703,20 @@ def count_all(m, warp, w):
     lanes = warp.parked
     one = lanes_parked_with(m, warp, 0) == lanes
     pc = first.resume - 1
+    own = first.mask
     i = instruction_at(m.code, pc)
     if i.aux and not one:
         report_divergence(m, warp, w, pc, first.mask, -1)
     for e in range(1, warp.parked_count if not one else 0):
         entry = entry_at(warp.parked_entries, e)
         pc = entry.resume - 1
+        own = entry.mask
         other = instruction_at(m.code, pc)
         same = i.op == other.op and same_operands(warp, i, first.mask, other, entry.mask)
         if i.aux or other.aux or not same:
             report_divergence(m, warp, w, pc, entry.mask, first.resume - 1)
             return fault(m, w, pc)
-    result = barrier_operation(m, w, pc, lanes)
+    result = barrier_operation(m, w, pc, lanes, own)
     if result == BARRIER_STOPS:
         return fault(m, w, pc)
     if result == WAITS:

@@ -228,13 +228,14 @@ class WarpRun:
             warp.ready.pop()
             warp.parked.append(group)
             group.midway = True
-        self._count(pc, lanes)
+        self._count(pc, lanes, lanes)
 
-    def _count(self, pc: int, lanes: int) -> None:
+    def _count(self, pc: int, lanes: int, own: int) -> None:
+        """Count the warp, whose lanes `own` are at `pc`."""
         fields = self.launch.code[pc]
         if fields[7] and lanes != self.warp.alive:  # B12; the hardware counts the warp as in B3
             self._report_divergence(pc, lanes)
-        count_warp(self, self.launch.operation_name(pc), fields, pc, lanes)
+        count_warp(self, pc, lanes, operands(self, fields, own))
 
     def _park(self, lanes: int) -> None:
         """Park a part of a warp at an operation, while the other lanes run; its group has already advanced past the
@@ -409,7 +410,8 @@ class WarpRun:
             self._compare(*groups)
         if self._kind(first).endswith("arrive"):
             warp.parked = []
-        self._count(groups[0 if one else -1].pc - 1, sum(group.lanes for group in groups))
+        counted = groups[0 if one else -1]
+        self._count(counted.pc - 1, sum(group.lanes for group in groups), counted.lanes)
         if self._kind(first).endswith("arrive"):
             warp.make_ready(groups)
 

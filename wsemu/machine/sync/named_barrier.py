@@ -407,14 +407,15 @@ def take_whole(m, warp, w, pc, i, mask):
 
 
 @compiled
-def barrier_operation(m, w, pc, mask):
+def barrier_operation(m, w, pc, mask, own):
     """Execute the barrier instruction at pc, whose operands are valid, for the lanes `mask` of warp w.
 
-    Return GOES_ON, WAITS or STOPS.
+    The lanes `own` are at pc, so their registers have the operands. Others of `mask` may be at another instruction of
+    the barrier. Return GOES_ON, WAITS or STOPS.
     """
     instruction = instruction_at(m.code, pc)
     warp = warp_at(m.warps, w)
-    number, count = operands(warp.registers, instruction, mask)
+    number, count = operands(warp.registers, instruction, own)
     if instruction.aux and mask != warp.alive:  # B12; the hardware then counts as in B3
         record_finding(
             m.report_entry, m.address, (BARRIER_DIVERGENCE, pc, w, mask, -1, -1), (number, warp.alive, 0, 0, 0)

@@ -86,11 +86,11 @@ class Barrier:
         return sorted({participant.warp for participant in self.before})
 
 
-def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) -> None:
-    """Count a warp into a barrier with valid operands; some of its lanes execute the operation.  If the operation waits
-    (B4), these lanes are parked already."""
+def count_warp(run: WarpRun, pc: int, lanes: int, named: tuple[int, int]) -> None:
+    """Count a warp into a barrier; some of its lanes execute the operation at `pc`, which names the valid (barrier,
+    count).  If the operation waits (B4), these lanes are parked already."""
     cta, warp = run.cta, run.warp
-    number, count = operands(run, fields, lanes)
+    name, (number, count) = run.launch.operation_name(pc), named
     barrier = cta.barriers[number]
     _join_generation(cta, barrier, name, count, (pc, warp.number, lanes))
     waits = name != ARRIVE
