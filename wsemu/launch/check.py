@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from wsemu.evidence.places import Places
+    from wsemu.launch.compiled import Compiled
     from wsemu.launch.examined import Examined
     from wsemu.launch.kernel import Launchable
     from wsemu.launch.result import Report
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.finding import Finding
     from wsemu.model.launch_shape import LaunchConfiguration, Size
+    from wsemu.model.program import Program
     from wsemu.model.settings import Settings
 
 
@@ -134,7 +136,8 @@ def check(
 
 def _override_settings(**given: Any) -> Settings:
     """Return the current settings with the given values; None keeps the current one."""
-    return replace(settings.current(), **{name: value for name, value in given.items() if value is not None})
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return replace(settings.current(), **chosen) if chosen else settings.current()
 
 
 def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
@@ -272,9 +275,10 @@ def _examine(
     blank = (*uninitialized, *fresh)
     done: Examined | None = None
     try:
-        way = _unlimited_depth_code(kernel, arguments, chosen)
+        made = _compile_python(kernel, arguments, chosen)
+        way = None if made is None else _unlimited_depth_code(kernel, arguments, chosen, made.program)
         if way is None:
-            done = run_and_judge(kernel, configuration, arguments, chosen, workers, blank, more, memory, binding)
+            done = run_and_judge(kernel, configuration, arguments, chosen, workers, blank, more, memory, binding, made)
     except UnsupportedError as error:
         way = _second_way(kernel, arguments, chosen, error)
         if way is None:
@@ -385,16 +389,22 @@ def _enter_written(report: Report, done: Examined, fresh: dict[str, Any]) -> Rep
     return report.model_copy(update={"findings": findings})
 
 
-def _unlimited_depth_code(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Way | None:
-    """Return the Numba-CUDA PTX of a kernel with recursive functions, which has no depth limit; None if it cannot be
-    compiled."""
+def _compile_python(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Compiled | None:
+    """Return the program of a Python kernel whose recursive functions may have no depth limit as PTX; None for other
+    kernels."""
     if not chosen.numba_ptx or isinstance(kernel, Code) or not hasattr(kernel, "py_func"):
         return None
-    from wsemu.frontend.python.functions import TOO_DEEP
     from wsemu.launch.compiled import compile_for_types
 
-    traps = compile_for_types(kernel, arguments, chosen.fma).program.traps
-    why = next((trap for trap in traps if trap.startswith(TOO_DEEP)), None)
+    return compile_for_types(kernel, arguments, chosen.fma)
+
+
+def _unlimited_depth_code(kernel: Any, arguments: Sequence[Any], chosen: Settings, program: Program) -> Way | None:
+    """Return the Numba-CUDA PTX of a kernel with recursive functions, which has no depth limit; None if it cannot be
+    compiled."""
+    from wsemu.frontend.python.functions import TOO_DEEP
+
+    why = next((trap for trap in program.traps if trap.startswith(TOO_DEEP)), None)
     return None if why is None else _second_way(kernel, arguments, chosen, UnsupportedError(why))
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from wsemu.launch.assignments import Assigned
     from wsemu.launch.binding_again import Binding
+    from wsemu.launch.compiled import Compiled
     from wsemu.launch.explore.decided import Decided
     from wsemu.launch.explore.orders import Orders
     from wsemu.launch.failing_compares import Separate
@@ -69,11 +70,12 @@ def run_and_judge(
     more: Callable[[Places], list[Finding]] | None = None,
     memory: DeviceMemory | None = None,
     binding: Binding | None = None,
+    made: Compiled | None = None,
 ) -> Examined:
     """Run a launch, with arguments as the kernel declares them, and judge it without reporting it.  `binding` is that
-    of equal launches in a device memory."""
+    of equal launches in a device memory, and `made` the kernel's program if it is already compiled."""
     started = time.perf_counter() - compiling()
-    bind = functools.partial(bind_launch, kernel, configuration, arguments, chosen, uninitialized, memory=memory)
+    bind = functools.partial(bind_launch, kernel, configuration, arguments, chosen, uninitialized, made, memory=memory)
     bound, notes = (binding.bound_launch if binding is not None else None) or bind()
     if binding is not None:
         binding.keep(arguments, bound, notes)
