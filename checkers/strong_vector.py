@@ -1,7 +1,8 @@
 """`strong-vector`: a strong access of a vector, which a GPU performs as one access, although PTX does not promise it.
 
 Detects: executed relaxed, acquire and release loads and stores of vectors of 32, 64 or 128 bits in total.  Also detects
-the ones that only other orders of atomics may execute.
+the ones that only other orders of atomics may execute, and atomics of two packed elements (`f16x2`) whose result is
+used, or whose array is also accessed by atomics of whole words.
 Does not detect: plain accesses of vectors, which need not be one access.
 Reference: PTX ISA, "Vector Data-types" in "Memory Consistency Model": a vector access is a set of scalar accesses in an
 unspecified order.

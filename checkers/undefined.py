@@ -2,8 +2,9 @@
 
 Detects: an index of `brx.idx` beyond its targets; lanes that differ at a guarded `bra.uni` or `ret.uni`; a `.noreturn`
 function that returns.
-Also detects: an atomic in local memory; a `wmma` matrix whose address is not a multiple of its fragments; operands of
-`applypriority` and `createpolicy`.  The launch ends at the instruction.
+Also detects: a strong access in local memory; a destination vector that names an element twice; an unaligned `wmma`
+matrix.  Also detects operands of `applypriority`, `createpolicy`, `getctarank`, `tensormap` and
+`fence.proxy.tensormap`.  The launch ends at the instruction.
 Does not detect: values that PTX leaves unspecified; the table of docs/undefined.md lists how each is treated.
 Reference: PTX ISA, the description of the instruction.  The front end emits the test, which ends the run in a trap.
 """

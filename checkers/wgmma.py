@@ -2,7 +2,7 @@
 
 Detects: accumulators, or registers of `a`, that are used between a `wgmma` and the wait that covers it; a `wgmma` whose
 registers were used after the last `wgmma.fence`.  It also detects warps of a warpgroup that execute different `wgmma`
-instructions, or none.
+instructions, or none, and lanes that give a `wgmma` different operands.
 Does not detect: moves of such registers, because compilers emit moves that the hardware does not execute; accesses to
 shared memory, which `race`, `proxy` and `bounds` check.
 Reference: PTX ISA, "wgmma.mma_async", "wgmma.fence", "wgmma.wait_group".
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 DETAIL = {
     "wgmma-register": Detail({"mark": "the bit of its `wgmma.track`"}),
     "wgmma-unfenced": Detail({"mark": "the bit of its `wgmma.touch`"}),
-    "wgmma-divergence": Detail({"what": "0: no whole warpgroup, 1: the other executes none, 2: another one"}),
+    "wgmma-divergence": Detail(
+        {"what": "0: no whole warpgroup, 1: none, 2: another, 3: unequal lanes, 4: other fences"}
+    ),
 }
 CODES = tuple(DETAIL)
 CURES = {
@@ -83,16 +85,25 @@ def _explain_unfenced(raw: RawFinding, places: Places) -> Finding:
 
 def _divergence(raw: RawFinding, places: Places) -> Finding:
     who, what = words.who(raw, places), raw.detail["what"]
-    note = "the four warps of a warpgroup must execute the same `wgmma`, in one order, with the same descriptors"
+    note = (
+        "the four warps of a warpgroup must execute the same `wgmma` products, fences, commits and waits, in one "
+        "order, with the same descriptors"
+    )
     help_ = (
         "branch by whole warpgroups of 128 threads, and compute descriptors from values that are equal in all of them"
     )
     if what == 0:
         message = f"{who} executes a `wgmma`, and its warpgroup has fewer than four warps"
         return words.finding(raw, places, message, f"by {who}", note, "launch a multiple of 128 threads a CTA")
+    if what == 3:
+        message = f"lanes of {who} give a `wgmma` different descriptors, or differ in whether it accumulates"
+        return words.finding(raw, places, message, f"by {who}", note, help_)
     other = words.other(raw, places)
     if what == 1:
         message = f"{who} executes a `wgmma`, but {other} of the same warpgroup executes none"
         return words.finding(raw, places, message, f"the last one of {who}", note, help_)
+    if what == 4:
+        message = f"{who} does not execute the same `wgmma` fences, commits and waits as {other} of its warpgroup"
+        return words.finding(raw, places, message, f"the last one of {who}", note, help_, f"the last one of {other}")
     message = f"{who} does not execute the same `wgmma` as {other} of its warpgroup"
     return words.finding(raw, places, message, f"the last one of {who}", note, help_, f"the last one of {other}")

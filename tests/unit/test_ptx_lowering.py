@@ -253,7 +253,7 @@ def test_a_negative_offset_from_a_shared_address():
     add.s32 %r4, %r2, %r3;
     st.shared.u32 [%r4], %r1;
     bar.sync 0;
-    add.s32 %r5, %r3, -128;
+    add.s32 %r5, %r4, -128;
     ld.shared.u32 %r6, [%r5+128];
     st.global.u32 [%rd3], %r6;
     """
@@ -702,8 +702,9 @@ CALL = """
     st.param.b32 [p1+4], 0x00640007;
     .param .b32 r0;
     GUARD call.uni (r0), twice, (p0, p1);
-    GUARD ld.param.b32 %r5, [r0+0];
+    ld.param.b32 %r6, [r0+0];
     }
+    GUARD mov.b32 %r5, %r6;
     st.global.u32 [%rd3], %r5;
 """
 

@@ -78,6 +78,26 @@ DEFINED = {
     "mapa": "setp.ne.u32 %q, %t, 0; @%q exit; st.shared.u32 [%s], 1; mapa.shared::cluster.u32 %r1, %s, %n;"
     " ld.shared::cluster.u32 %r1, [%r1];",
     "setmaxnreg": "setmaxnreg.dec.sync.aligned.u32 24;",
+    "mov": "mov.b32 {%h1, %h2}, %t; mov.b32 {_, %h2}, %t; mov.b32 %r1, {%h1, %h1}; st.global.u32 [%a], %r1;",
+    "getctarank": "mov.u64 %x1, tile; cvta.shared.u64 %x1, %x1; getctarank.u64 %r1, %x1;"
+    " getctarank.shared::cluster.u32 %r1, %s; st.global.u32 [%a], %r1;",
+    "isspacep": "isspacep.global %p, %o; selp.u32 %r1, 1, 2, %p; st.global.u32 [%a], %r1;",
+    "null": "mov.u64 %x1, tile; cvta.shared.u64 %x1, %x1; setp.eq.u64 %p, %x1, 0; selp.u32 %r1, 1, 2, %p;"
+    " st.global.u32 [%a], %r1;",
+    "fence.proxy.tensormap": "fence.proxy.tensormap::generic.acquire.gpu [%o], 128;",
+    "tensormap.cp_fenceproxy": "shl.b32 %r1, %t, 2; add.u32 %r1, %r1, %s; st.shared.u32 [%r1], %n; bar.sync 0;"
+    " tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%o], [%s], 128;",
+    "red.f16x2": "mov.b32 %r1, 0; red.global.add.noftz.f16x2 [%o], %r1;",
+    "atom.f16x2 without a result": "mov.b32 %r1, 0; atom.global.add.noftz.f16x2 %r2, [%o], %r1;",
+    "ld.volatile": "mov.u64 %x1, own; cvta.local.u64 %x1, %x1; st.volatile.u32 [%x1], 1; ld.volatile.u32 %r1, [%x1];"
+    " ld.relaxed.mmio.sys.global.u32 %r2, [%o]; ld.weak.global.cg.u32 %r3, [%o];",
+    "stackrestore": "stacksave.u64 %x1; mov.u64 %x5, %x1; alloca.u64 %x2, 64; st.local.u32 [%x2], 3;"
+    " stackrestore.u64 %x5; alloca.u64 %x3, 64; st.local.u32 [%x3], 5; ld.local.u32 %r1, [%x3];"
+    " st.global.u32 [%a], %r1;",
+    "stackrestore of the inner memory": "alloca.u64 %x4, 16; st.local.u32 [%x4], 9; stacksave.u64 %x1;"
+    " alloca.u64 %x2, 64; alloca.u64 %x3, 16; stackrestore.u64 %x1; ld.local.u32 %r1, [%x4]; st.global.u32 [%a], %r1;",
+    "stackrestore with a guard": "setp.lt.u32 %p, %t, 5; stacksave.u64 %x1; @%p alloca.u64 %x2, 64;"
+    " @%p st.local.u32 [%x2], 1; @%p stackrestore.u64 %x1; st.global.u32 [%a], 1;",
 }
 
 

@@ -3,10 +3,10 @@
 An address is the location of an allocation, which differs between launches, plus a distance in it.  The analysis tracks
 each value as a sum: `plus` one location, `minus` one location, and a part that depends on no location.  Some properties
 of addresses do not depend on the location.  Two addresses in one allocation have the same distance and order in every
-launch.  Low bits that the alignment determines are also the same, and so is whether an address is null or equals
-another address.  Everything else that is computed from an address is a `number` that depends on the allocation.  A
-number must not influence control flow or the location of an access to another allocation, and must not remain in an
-array of the caller.
+launch.  Low bits that the alignment determines are also the same, and so is whether a generic address is null, or an
+address equals another one.  Everything else that is computed from an address is a `number` that depends on the
+allocation.  A number must not influence control flow or the location of an access to another allocation, and must not
+remain in an array of the caller.
 
 An address may be stored and loaded again, moved by copies, split into parts and joined again.  A location in an
 allocation is known up to a multiple of the stride of the index (`multiples.py`).  A load yields whatever a store of the
@@ -497,7 +497,9 @@ class _Arithmetic:
             others = [v for v in values if not v.plus]
             if not others or others[0].loaded:
                 return NOTHING
-        if any(self.constants.get(row) == 0 for row in rows) and _is_address(a) and _is_address(b):
+        # offset 0 in the window of shared or local memory may be a variable's
+        generic = not name.endswith("32") or not (a.plus | b.plus) & self.small
+        if generic and any(self.constants.get(row) == 0 for row in rows) and _is_address(a) and _is_address(b):
             return NOTHING
         return _number(a, b)
 
@@ -571,7 +573,10 @@ class _Places:
                 low = _low_zeros(max(array.alignment, array.array.dtype.itemsize))
                 self.entry[array.row] = self._add(f"`{array.name}`", "variable" if array.writable else "constant", low)
         self.frames = self._add("a frame", "local", 3)
-        """memory of recursive functions: no computation turns its location into a number"""
+        """memory of `alloca` and of recursive functions"""
+        recursive = any(name is not None and name.startswith(SAVED) for name in program.array_of)
+        self.untracked = self.frames.plus if recursive else 0
+        """allocations whose location no computation turns into a number"""
         for space, arrays in (("shared", program.shared), ("local", program.locals)):
             for one in arrays:
                 value = self._add(f"`{one.name}`", space, _low_zeros(max(one.alignment, 1)))
@@ -1019,7 +1024,7 @@ class _Analysis:
         made: dict[tuple[int, str], Bits] = {}
         for step, state in self._steps():
             for what, found in self._influenced_rows(step, state):
-                bits = found & ~self._places.frames.plus
+                bits = found & ~self._places.untracked
                 if bits & ~CHOSEN:
                     made[step.pc, what] = made.get((step.pc, what), 0) | bits
         return [

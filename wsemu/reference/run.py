@@ -383,6 +383,8 @@ class Cta:
         """(warp, lane) -> its bulk stores and reductions"""
         self.parts_of_groups: defaultdict[int, Part] = defaultdict(Part)
         """warp -> its part of the warpgroup's groups of `wgmma`"""
+        self.grouped: defaultdict[int, list[int]] = defaultdict(list)
+        """for each warp, its `wgmma` operations in the order of their execution"""
         self.multiplied: defaultdict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
         """warp -> its executed `wgmma`: instruction, descriptors, whether the accumulator is an input"""
         self.registers_of_groups: defaultdict[int, GroupRegisters] = defaultdict(GroupRegisters)

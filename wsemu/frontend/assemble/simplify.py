@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from wsemu.frontend.assemble.flow import ALU, predecessors, reachable
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
 from wsemu.model.data import replace
-from wsemu.model.isa import SIZE, USES_OLD, first_element
+from wsemu.model.isa import ATOMICS, PARTS_SHIFT, SIZE, USES_OLD, access_shape, first_element
 from wsemu.model.matrix import VECTORS, vector_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_PAIR, _PAIR_BYTES = "x2", 4
+"""end of the name of an atomic of two packed elements (`f16x2`), and its bytes"""
 Blocks = dict[int, Block]
 """block index -> block, in layout order"""
 
@@ -186,7 +188,7 @@ def _drop_negations(blocks: Blocks, assigned: dict[Register, int]) -> None:
 
 def remove_dead_code(blocks: Blocks) -> None:
     """Drop ALU operations and phis whose results influence no memory access, barrier, branch or other effect, and mark
-    the exchanges whose results do influence one."""
+    the exchanges whose results do influence one, and the pairs that may be observed as two accesses."""
     sources: dict[Register, list[Iterable[Register]]] = {}
     needed: set[Register] = set()
     for block in blocks.values():
@@ -209,21 +211,40 @@ def remove_dead_code(blocks: Blocks) -> None:
                 if register not in needed:
                     needed.add(register)
                     stack.append(register)
+    whole = _arrays_of_whole_words(blocks)
     for block in blocks.values():
         if block.phis:
             block.phis = [phi for phi in block.phis if phi.result in needed]
         block.instructions = [
-            _mark_exchange(instruction, needed)
+            _mark_atomic(instruction, needed, whole)
             for instruction in block.instructions
             if instruction.operation not in ALU or instruction.results[0] in needed
         ]
 
 
-def _mark_exchange(instruction: Instruction, needed: set[Register]) -> Instruction:
-    """Return an exchange with a mark if its result is needed; return any other instruction unchanged."""
-    if not instruction.operation.startswith("atom.exch.") or needed.isdisjoint(instruction.results):
-        return instruction
-    return replace(instruction, auxiliary=instruction.auxiliary | USES_OLD)
+def _arrays_of_whole_words(blocks: Blocks) -> set[str | None]:
+    """Return the arrays with atomics of 4 bytes or more that are one access; None among them: any array."""
+    return {
+        instruction.array
+        for block in blocks.values()
+        for instruction in block.instructions
+        if instruction.operation in ATOMICS
+        and not instruction.operation.endswith(_PAIR)
+        and access_shape(instruction.operation)[1] >= _PAIR_BYTES
+    }
+
+
+def _mark_atomic(instruction: Instruction, needed: set[Register], whole: set[str | None]) -> Instruction:
+    """Return an atomic with its marks: USES_OLD for an exchange whose result is needed, and the number of parts for a
+    pair, if the launch may observe them."""
+    name = instruction.operation
+    used = not needed.isdisjoint(instruction.results)
+    if name.startswith("atom.exch.") and used:
+        return replace(instruction, auxiliary=instruction.auxiliary | USES_OLD)
+    met = whole if instruction.array is None else whole & {instruction.array, None}
+    if name in ATOMICS and name.endswith(_PAIR) and (used or met):
+        return replace(instruction, auxiliary=instruction.auxiliary | 1 << PARTS_SHIFT)
+    return instruction
 
 
 def split_critical_edges(blocks: Blocks) -> Blocks:

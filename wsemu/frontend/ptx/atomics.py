@@ -21,7 +21,7 @@ from wsemu.frontend.ptx.memory import (
     spelling,
     state_space,
     strong_bits,
-    undefined_where,
+    undefined_in_local,
 )
 from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Instruction, Sink
@@ -29,7 +29,6 @@ from wsemu.model.isa import (
     ACQUIRES,
     ATOMICS,
     FLUSHING_ADD,
-    LOCAL,
     OPERATIONS,
     RELEASES,
     SHARED,
@@ -113,20 +112,6 @@ def _must_be_aligned(e: Emitter, instruction: Instruction, address: Register, of
     refuse_where(e, wrong, f"`{spelling(instruction)}` at no multiple of {size} bytes")
 
 
-def _check_space(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
-    """Check that an atomic at a generic address is in global or shared memory; without local memory in the file, it
-    cannot be anywhere else."""
-    if state_space(instruction) or ".local" not in e.module.file.text:
-        return
-    undefined_where(
-        e,
-        e.emit("setp.eq.b64", emit_segment_number(e, address, offset), e.constant("b64", LOCAL)),
-        f"`{spelling(instruction)}` in local memory",
-        "PTX: a generic address of an atomic is in global or shared memory; otherwise the behavior is undefined",
-        "use a plain operation: no other thread reaches the variable",
-    )
-
-
 def atomic(e: Emitter, instruction: Instruction) -> None:
     """Lower `atom` and, without a result, `red`."""
     operation = atomic_operation(instruction)
@@ -147,7 +132,7 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
         raise UnhandledForm
     destination = operands[0] if has_result else Sink(instruction.at)
     address, offset, array = lower_address(e, operands[has_result], state_space(instruction))
-    _check_space(e, instruction, address, offset)
+    undefined_in_local(e, instruction, address, offset)
     values = [e.read(operand, type_) for operand in operands[has_result + 1 : has_result + 1 + count]]
     order = next((m for m in instruction.modifiers if m in STRONG), "relaxed")
     if order in ("release", "acq_rel"):

@@ -13,6 +13,7 @@ from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.heap import watch
 from wsemu.frontend.ptx.inlining import find_own_file
+from wsemu.frontend.ptx.memory import spelling
 from wsemu.frontend.ptx.module import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.recursion import check_ways
 from wsemu.frontend.ptx.syntax import (
@@ -20,11 +21,13 @@ from wsemu.frontend.ptx.syntax import (
     Instruction,
     Label,
     Location,
+    Name,
     Symbol,
     Targets,
     UnknownDirective,
     UsedBytes,
     Variable,
+    Vector,
 )
 from wsemu.model.data import replace
 from wsemu.model.errors import KernelError
@@ -85,6 +88,13 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
     if handler is None:
         e.emit_unsupported()
         return
+    if _names_element_twice(instruction):
+        e.emit_undefined(
+            f"`{spelling(instruction)}` with an element named twice",
+            "PTX: all elements of a destination vector are unique; otherwise the behavior is undefined",
+            "write each element to a register of its own",
+        )
+        return
     if e.reached.recursive and _is_together(instruction):
         check_ways(e)
     if e.reached.allocates:
@@ -102,6 +112,15 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
     if e.modelled:
         check_available(e, instruction)
     e.span, e.stack = place
+
+
+def _names_element_twice(instruction: Instruction) -> bool:
+    """Return whether the destination is a vector that names a register twice."""
+    destination = instruction.operands[0] if instruction.operands else None
+    if type(destination) is not Vector or instruction.opcode == "call":
+        return False
+    names = [element.text for element in destination.items if type(element) is Name]
+    return len(set(names)) < len(names)
 
 
 def _is_together(instruction: Instruction) -> bool:

@@ -12,7 +12,7 @@ from wsemu.frontend.ptx.heap import release as release_block
 from wsemu.frontend.ptx.module import variable_size
 from wsemu.frontend.ptx.printing import print_values, read_argument, show_assertion
 from wsemu.frontend.ptx.reach import candidates
-from wsemu.frontend.ptx.recursion import again, allocate, enter, pieces, stack
+from wsemu.frontend.ptx.recursion import again, allocate, allocates, enter, pieces, release, stack
 from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Number, Operand, Sink, Variable, Vector
 from wsemu.frontend.ptx.variables import CallParameter
 from wsemu.model.input_limits import INPUT_LIMITS
@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 
 _REGISTERS, _CALLS, _DEPTH = (INPUT_LIMITS[name].most for name in ("ptx-registers", "ptx-calls", "ptx-call-depth"))
 
+_MOST_ALIGNED = 1 << 23
+"""maximum alignment of `alloca` in bytes"""
+
 
 def call(e: Emitter, instruction: Instruction) -> None:
-    """Lower `call (result), function, (arguments);`."""
+    """Lower `call (result), function, (arguments);`.  A call does not preserve the carry flag (PTX ISA 9.7.2)."""
+    e.carry = None
     results, target, arguments, form = _parts(e, instruction)
     name = target.text
     found = e.module.function(name)
@@ -42,6 +46,7 @@ def call(e: Emitter, instruction: Instruction) -> None:
     else:
         home, function = found
         _emit_under_guard(e, lambda: _direct(e, home, function, results, arguments))
+    e.carry = None
 
 
 Operands = tuple[Operand, ...]
@@ -49,6 +54,7 @@ Operands = tuple[Operand, ...]
 
 def _direct(e: Emitter, home: Module, function: Function, results: Operands, arguments: Operands) -> None:
     """Lower a call of a known function."""
+    e.carry = None
     _check_count(e, function, results, arguments)
     region = e.frames[-1].region
     if region is not None and e.reached.together(region.function, function):
@@ -204,7 +210,7 @@ def _inline(e: Emitter, home: Module, function: Function, results: Operands, arg
     e.place(after)
     e.guard, e.negated = TRUE, False
     if top is not None:
-        e.assign(stack(e).top, "mov.b64", top)
+        release(e, top)
     for variable, operand in zip(function.results, results, strict=True):
         made = names[variable.name]
         if isinstance(made, int):
@@ -246,7 +252,7 @@ def _result(e: Emitter, variable: Variable, operand: Operand) -> Register | Plac
 def _save_stack_pointer(e: Emitter, home: Module, function: Function) -> Register | None:
     """Return the current end of the stack before a function that allocates on it and frees that memory at its end; None
     for other functions."""
-    if not home.file.text.count("alloca", function.at, function.end):
+    if not allocates(home, function):
         return None
     return e.emit("mov.b64", stack(e).top)
 
@@ -258,6 +264,10 @@ def alloca(e: Emitter, instruction: Instruction) -> None:
         return
     alignment = instruction.operands[2] if len(instruction.operands) == 3 else None
     aligned = alignment.value if isinstance(alignment, Number) else 1
+    if aligned < 1 or aligned & (aligned - 1) or aligned > _MOST_ALIGNED:
+        raise e.error(
+            instruction.at, f"`alloca` with an alignment of {aligned:,}", f"give a power of 2 up to {_MOST_ALIGNED:,}"
+        )
     begin = allocate(e, e.read(instruction.operands[1], "b64"), aligned)
     e.write_register(instruction.operands[0], begin)
 
@@ -269,7 +279,9 @@ def stack_save(e: Emitter, instruction: Instruction) -> None:
 
 def stack_restore(e: Emitter, instruction: Instruction) -> None:
     """Lower `stackrestore.u64 place`."""
-    e.effect_into("mov.b64", (e.read(instruction.operands[0], "b64"),), (stack(e).top,))
+    top = e.read(instruction.operands[0], "b64")
+    stack(e).restored[top] = instruction.at
+    _emit_under_guard(e, lambda: release(e, top))
 
 
 # -- functions of the system -----------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm, lower_by_form, pick_flags
-from wsemu.frontend.ptx.memory import emit_cta_rank, full_address
+from wsemu.frontend.ptx.memory import emit_cta_rank, emit_segment_number, full_address, undefined_where
 from wsemu.frontend.ptx.syntax import Vector
 from wsemu.model.grid import FARTHEST
-from wsemu.model.isa import BULK_REDUCTIONS, CLUSTER_ALIGNED, RELAXED
+from wsemu.model.isa import BULK_REDUCTIONS, CLUSTER_ALIGNED, RELAXED, SHARED
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.emit import Emitter, Handler
@@ -55,7 +55,19 @@ def rank_form(form: Form) -> Lower:
         destination, address = operands
         value = e.read(address, _ADDRESSES[form.type])
         value = value if form.type == "u64" else e.resize(value, 64)
-        e.write_register(destination, e.emit("cvt.b32.s64", emit_cta_rank(e, value)))
+        found = e.emit("cvt.b32.s64", emit_cta_rank(e, value))
+        outside = e.emit("setp.ge.u32", found, e.special("cluster_nctarank"))
+        if not space:
+            elsewhere = e.emit("setp.ne.b64", emit_segment_number(e, value, 0), e.constant("b64", SHARED))
+            outside = e.emit("or.pred", outside, elsewhere)
+        undefined_where(
+            e,
+            outside,
+            "`getctarank` of an address that is not in shared memory",
+            "PTX: the address is one of the shared memory of a CTA of the cluster",
+            "give an address of shared memory",
+        )
+        e.write_register(destination, found)
 
     return lower
 

@@ -115,6 +115,8 @@ class Emitter(Steps):
         self.scopes: dict[str, dict[str, Register | Place]] = {}
         """for each file, the meaning of the names declared outside its functions"""
         self.reached = reached
+        self.carry: Register | None = None
+        """register of the carry flag; None: nothing has used it since the last call, which does not preserve it"""
         self.stack_memory: Stack | None = None
         """stack memory of calls that are not inlined, and of `alloca`"""
         self.heap_memory: Heap | None = None

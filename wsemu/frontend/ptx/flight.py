@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from wsemu.frontend.assemble.flow import predecessors, reachable
-from wsemu.frontend.assemble.graph import Instruction
+from wsemu.frontend.assemble.graph import TRUE, Instruction
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import FORGETS, UNFENCED
 from wsemu.model.matrix import COLUMNS, OLDEST_GROUP, WGMMA, vector_counts
@@ -233,7 +233,8 @@ def _step(found: _Found, state: _State, instruction: Instruction) -> _State:
         for of_sums, bits in ((True, sums), (False, own)):
             flying[_Flight(found.number[id(instruction)], 0, of_sums)] = _Held(bits, bits)
     elif name == "wgmma.fence":
-        touched = dict.fromkeys(touched, 0)
+        if instruction.guard == TRUE:  # with a guard, the run decides
+            touched = dict.fromkeys(touched, 0)
     elif name == "wgmma.commit":
         older: dict[_Flight, _Held] = {}
         for key, held in flying.items():
@@ -395,7 +396,7 @@ def _takes_over(state: _Touched, i: Instruction, n: int, target: _Target) -> boo
 
 def _step_touched(state: _Touched, i: Instruction, targets: list[_Target], number: int) -> _Touched:
     if i.operation == "wgmma.fence":
-        return {}
+        return {} if i.guard == TRUE else state
     if _is_move(i):
         to, source = i.results[0], i.operands[0]
         return {

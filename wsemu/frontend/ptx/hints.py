@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.copies import integer_constant
 from wsemu.frontend.ptx.forms import UnhandledForm, lower_by_form, pick_flags
-from wsemu.frontend.ptx.memory import emit_misaligned_test, emit_segment_number, full_address, undefined_where
+from wsemu.frontend.ptx.memory import emit_misaligned_test, full_address, undefined_outside_global, undefined_where
 from wsemu.frontend.ptx.syntax import Name, Number
-from wsemu.model.isa import GRID_TRIGGER, GRID_WAIT, LOCAL
+from wsemu.model.isa import GRID_TRIGGER, GRID_WAIT
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.emit import Emitter, Handler
@@ -72,18 +72,11 @@ def priority_form(form: Form) -> Lower:
         address, size = operands
         if integer_constant(size) != _LINE:
             raise UnhandledForm
-        if "global" not in form.flags:
-            segment = emit_segment_number(e, full_address(e, address, ""), 0)
-            undefined_where(
-                e,
-                e.emit("setp.le.u64", segment, e.constant("b64", LOCAL)),
-                "`applypriority` of an address that is not in global memory",
-                "PTX: the behavior is undefined if the address does not lie in global memory",
-                "give an address of global memory",
-            )
+        place = full_address(e, address, "global" if "global" in form.flags else "")
+        undefined_outside_global(e, place, "applypriority")
         undefined_where(
             e,
-            emit_misaligned_test(e, full_address(e, address, "global" if "global" in form.flags else ""), _LINE),
+            emit_misaligned_test(e, place, _LINE),
             f"`applypriority` of an address that is no multiple of {_LINE}",
             "PTX: the address is aligned to 128 bytes; otherwise the behavior is undefined",
             f"round the address down to a multiple of {_LINE}",

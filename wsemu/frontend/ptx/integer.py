@@ -185,15 +185,11 @@ def dot_product_form(parts: int) -> Callable[[Form], Lower]:
 # -- carries (9.7.2) -------------------------------------------------------------------------------------------------
 # On the GPU, the flag is the carry of an adder: a - b is a + ~b + 1, so the flag is set if nothing is borrowed.  PTX
 # does not document this, but the code that nvcc generates for a 128-bit division adds the flag of a difference.
-_CARRY = "CC.CF"
-
-
 def _carry(e: Emitter) -> Register:
     """Return the register of the carry flag."""
-    register = e.names[0].get(_CARRY)
-    if not isinstance(register, int):
-        register = e.names[0][_CARRY] = e.graph.new("p")
-    return register
+    if e.carry is None:
+        e.carry = e.graph.new("p")
+    return e.carry
 
 
 def _carry_number(e: Emitter, what: str, n: int) -> Register:

@@ -66,6 +66,10 @@ FENCES = {"cta": "fence.cta", "cluster": "fence.cta", "gpu": "fence.gpu", "gl": 
 """fence of each scope; without clusters each CTA is its own cluster, and with them CLUSTER_WIDE distinguishes the
 two"""
 STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
+_ORDERS = STRONG - {"mmio"}
+_EXCLUSIVE = frozenset({"weak", "volatile", *_ORDERS})
+_CACHES = frozenset({"ca", "cg", "cs", "cv", "lu", "wb", "wt"})
+"""cache operators of loads and stores"""
 SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
 _NARROW = {"cta": OF_CTA, "cluster": OF_CLUSTER, "gpu": OF_GPU}
 """scopes that exclude other CTAs or other GPUs"""
@@ -196,19 +200,13 @@ def load(e: Emitter, instruction: Instruction) -> None:
         raise e.error(instruction.at, "`.nc` requires `.global`: ptxas refuses it", "write `ld.global.nc`")
     destination, source = _two_operands(e, instruction)
     targets = e.elements(destination, length)
-    names = [target.text for target in targets if type(target) is Name]
-    if len(set(names)) < len(names):
-        e.emit_undefined(
-            f"`{spelling(instruction)}` with an element named twice",
-            "PTX: all elements of a destination vector are unique; otherwise the behavior is undefined",
-            "load each element into a register of its own, or into `_`",
-        )
-        return
     if space == "param" and _load_parameter(e, instruction, type_, targets, source):
         return
     address, offset, array = lower_address(e, source, space)
     bits = 8 * TYPE_BYTES[type_]
     strong = _strong(e, instruction, space, length, bits)
+    if not _ORDERS.isdisjoint(instruction.modifiers):
+        undefined_in_local(e, instruction, address, offset)
     if strong:
         where = Strong(address, offset, array, element_name(type_), AS_LOAD | NO_STORE | strong_bits(e, instruction))
         for target, part in zip(targets, load_parts(e, where, length, bits), strict=True):
@@ -243,6 +241,8 @@ def store(e: Emitter, instruction: Instruction) -> None:
         return
     address, offset, array = lower_address(e, destination, space)
     strong = _strong(e, instruction, space, length, int(width[1:]))
+    if not _ORDERS.isdisjoint(instruction.modifiers):
+        undefined_in_local(e, instruction, address, offset)
     if "release" in strong:
         fence_of_instruction(e, instruction, RELEASES)
     if strong:
@@ -381,6 +381,7 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
         return "", 1, ""
     if type_ not in TYPE_BYTES:
         raise e.error(instruction.at, f"`{spelling(instruction)}` names no type", "end it with a type such as .f32")
+    _check_order(e, instruction)
     length = next((LENGTHS[m] for m in modifiers if m in LENGTHS), 1)
     strong = not STRONG.isdisjoint(modifiers)
     if type_ == "b128" and length == 1 and not strong:
@@ -393,6 +394,21 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
         e.emit_unsupported()
         type_ = ""
     return type_, length, state_space(instruction)
+
+
+def _check_order(e: Emitter, instruction: Instruction) -> None:
+    """Raise a KernelError for memory orders that ptxas refuses (PTX ISA, "ld" and "st")."""
+    given = frozenset(instruction.modifiers)
+    strong = given & _ORDERS
+    wrong = (
+        (len(given & _EXCLUSIVE) > 1, "give one of `.weak`, `.volatile`, `.relaxed`, `.acquire` and `.release`"),
+        ("mmio" in given and not given >= {"relaxed", "sys"}, "write `.mmio.relaxed.sys`"),
+        (bool(strong or "volatile" in given) and not given.isdisjoint(_CACHES), "leave the cache operator out"),
+        (bool(strong) and state_space(instruction) in ("local", "const", "param"), "use a plain access"),
+    )
+    for refused, remedy in wrong:
+        if refused:
+            raise e.error(instruction.at, f"`{spelling(instruction)}`: ptxas refuses these modifiers together", remedy)
 
 
 def _has_known_modifiers(instruction: Instruction) -> bool:
@@ -475,6 +491,31 @@ def undefined_where(e: Emitter, condition: Register, message: str, note: str, re
     e.guard, e.negated = kept
 
 
+def undefined_outside_global(e: Emitter, address: Register, what: str) -> None:
+    """End the run with `undefined-behavior` in lanes whose generic address is not in global memory."""
+    undefined_where(
+        e,
+        e.emit("setp.le.u64", emit_segment_number(e, address, 0), e.constant("b64", LOCAL)),
+        f"`{what}` of an address that is not in global memory",
+        "PTX: the behavior is undefined if the address does not lie in global memory",
+        "give an address of global memory",
+    )
+
+
+def undefined_in_local(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
+    """End the run with `undefined-behavior` in lanes whose strong access, at a generic address, is in local memory;
+    without local memory in the file, no address is there."""
+    if state_space(instruction) or ".local" not in e.module.file.text:
+        return
+    undefined_where(
+        e,
+        e.emit("setp.eq.b64", emit_segment_number(e, address, offset), e.constant("b64", LOCAL)),
+        f"`{spelling(instruction)}` in local memory",
+        "PTX: a generic address of a strong access is in global or shared memory; otherwise the behavior is undefined",
+        "use a plain operation: no other thread reaches the variable",
+    )
+
+
 def emit_misaligned_test(e: Emitter, address: Register, bytes_: int) -> Register:
     """Emit a test of whether an address is misaligned for a number of bytes, a power of 2."""
     with e.looking_up():
@@ -500,6 +541,7 @@ def _load_parameter(
     if named is None:
         return False
     parameter, offset = named
+    _check_unguarded(e, source)
     size = TYPE_BYTES[type_]
     if _leaves(parameter, offset, size * len(targets)):
         return False
@@ -510,6 +552,22 @@ def _load_parameter(
             return True
         e.write_register(target, value, _sign(type_))
     return True
+
+
+def _check_unguarded(e: Emitter, operand: Operand) -> None:
+    """Raise a KernelError for a guarded access to an argument or result of a call that the function makes."""
+    instruction, function = e.instruction, e.frames[-1].function
+    assert instruction is not None
+    assert type(operand) is Address
+    assert type(operand.base) is Name
+    name = operand.base.text
+    if instruction.guard is None or name in [own.name for own in (*function.parameters, *function.results)]:
+        return
+    raise e.error(
+        instruction.at,
+        f"`{spelling(instruction)}` of `{name}` has a guard: ptxas refuses it",
+        "access it without a guard, and select the value",
+    )
 
 
 def _leaves(parameter: EntryParameter | CallParameter, offset: int, size: int) -> bool:
@@ -524,6 +582,7 @@ def _store_parameter(e: Emitter, type_: str, values: tuple[Register, ...], desti
     if named is None:
         return False
     parameter, offset = named
+    _check_unguarded(e, destination)
     if isinstance(parameter, EntryParameter):
         raise e.error(destination.at, f"`{parameter.variable.name}` is read-only", "store to memory")
     size = TYPE_BYTES[type_]
@@ -582,6 +641,11 @@ def is_space(e: Emitter, instruction: Instruction) -> None:
     address = e.read(source, "b64")
     with e.looking_up():
         number = e.emit("shr.u64", address, e.constant("b64", SEGMENT_SHIFT))
+    if space == "global":
+        refuse_where(e, e.emit("setp.eq.b64", number, e.constant("b64", 0)), "`isspacep.global` of no address")
+    if e.reached.names_parameters and space in ("global", "local"):
+        local = e.emit("setp.eq.b64", number, e.constant("b64", LOCAL))
+        refuse_where(e, local, f"`isspacep.{space}` of an address that may be a parameter's")
     e.write_register(destination, _SEGMENTS[space](e, number))
 
 

@@ -66,6 +66,8 @@ class Reached:
         """variables outside of shared memory whose addresses are taken in 32 bits"""
         self.maps_addresses = False
         """true if addresses in the shared memory of other CTAs can occur (`mapa`)"""
+        self.names_parameters = False
+        """true if generic addresses of the kernel's parameters can occur (`cvta.param`)"""
         self.polls_shared = False
         """true if some loop only waits for a volatile load of shared memory"""
         self.allocates = allocates
@@ -74,6 +76,7 @@ class Reached:
             self.short_names |= _short_names(home, home.file.text[function.at : function.end])
             self.copies_tiles |= home.file.text.find(".async.bulk.tensor", function.at, function.end) >= 0
             self.maps_addresses |= home.file.text.find("mapa", function.at, function.end) >= 0
+            self.names_parameters |= home.file.text.find("cvta.param", function.at, function.end) >= 0
             if home.file.text.find("ld.volatile.shared", function.at, function.end) >= 0:
                 self.polls_shared |= _polls(function.body)
             names = set(_NAME.findall(home.file.text, function.at, function.end))

@@ -60,10 +60,13 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Reg
             if _shares_local(instruction, held):
                 span = graph.spans[instruction.span]
                 places[f"line {span.line} of {PurePath(span.file).name}"] = None
-            if instruction.auxiliary >> FORBIDS_SHIFT & ANYWHERE in _ANY_SPACE:
-                forbidden = ANYWHERE & ~held.get(instruction.operands[0], 0)
-                instruction.auxiliary |= forbidden << FORBIDS_SHIFT
-            loads |= held.get(instruction.operands[0], 0) == ANYWHERE
+            reached = held.get(instruction.operands[0], 0)
+            excluded = instruction.auxiliary >> FORBIDS_SHIFT & ANYWHERE
+            if excluded in _ANY_SPACE:
+                instruction.auxiliary |= (ANYWHERE & ~reached) << FORBIDS_SHIFT
+            elif excluded == FORBIDDEN["shared"] and not reached:  # a GPU may reserve the bytes at that number
+                instruction.auxiliary |= ANYWHERE << FORBIDS_SHIFT
+            loads |= reached == ANYWHERE
     if loads:
         graph.shared_locals += [f"{_SHARES} ({place})" for place in places]
 

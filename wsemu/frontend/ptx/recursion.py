@@ -40,6 +40,8 @@ MOST = 16 << 10
 """maximum bytes of a thread's stack"""
 UNIT = STACK_UNIT
 """allocation unit of the stack in bytes"""
+_LINK = -8
+"""offset of the word before memory of `alloca` that holds the start of the memory allocated before it"""
 Places = Sequence["Place | Register"]
 Body = Callable[["Emitter", "Function"], None]
 """function that emits the body of a function"""
@@ -61,6 +63,10 @@ class Stack:
     """1 once a call within this region has ended"""
     tree: Register
     """1 once another call followed a call that had ended"""
+    last: Register
+    """start of the last memory that `alloca` has allocated and that is not freed; 0: none"""
+    restored: dict[Register, int] = field(default_factory=dict)
+    """registers that `stackrestore` reads, and its offset in the text"""
     starts: list[tuple[GraphInstruction, int]] = field(default_factory=list)
     """instructions whose second operand is a number of stack bytes, and what is added to the size of the variables"""
     largest: int = 0
@@ -119,7 +125,7 @@ def stack(e: Emitter) -> Stack:
     """Return the kernel's stack; the first call allocates it."""
     if e.stack_memory is None:
         new = e.graph.new
-        e.stack_memory = Stack(new("b64"), new("b64"), new("b64"), new("b32"), new("b32"))
+        e.stack_memory = Stack(new("b64"), new("b64"), new("b64"), new("b32"), new("b32"), new("b64"))
     return e.stack_memory
 
 
@@ -148,7 +154,29 @@ def allocate(e: Emitter, size: Register, alignment: int) -> Register:
     e.effect_into("mov.b64", (end,), (own.top,))
     own.largest = max(own.largest, 3 * MOST)
     check(e, "`alloca`")
-    return enter_stack_variable(e, begin, most)
+    named = enter_stack_variable(e, begin, most)
+    e.effect("st.b64", (begin, own.last), immediate=_LINK)
+    e.effect_into("mov.b64", (begin,), (own.last,))
+    return named
+
+
+def release(e: Emitter, top: Register) -> None:
+    """Free the memory that `alloca` has allocated since the stack ended at `top`: later accesses are out of bounds."""
+    own = stack(e)
+    again_, inside, done = e.new_block(), e.new_block(), e.new_block()
+    e.jump(again_)
+    e.place(again_)
+    with e.looking_up():
+        e.guard, e.negated = e.emit("setp.gt.u64", own.last, top), False
+    e.branch(inside, done)
+    e.place(inside)
+    e.guard = TRUE
+    e.effect("st.b64", (own.last, e.constant("b64", 0)), immediate=-UNIT)
+    (older,) = e.effect("ld.b64", (own.last,), ("b64",), immediate=_LINK)
+    e.assign(own.last, "mov.b64", older)
+    e.jump(again_)
+    e.place(done)
+    e.assign(own.top, "mov.b64", top)
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
@@ -320,6 +348,11 @@ def _function(e: Emitter, region: Region, instance: Instance, body: Body) -> Non
     own.largest = max(own.largest, instance.local_bytes)
 
 
+def allocates(home: Module, function: Function) -> bool:
+    """Return whether a function uses `alloca`."""
+    return home.file.text.find("alloca", function.at, function.end) >= 0
+
+
 def _end(e: Emitter, region: Region, instance: Instance) -> None:
     """End a function: pass its results, free its variables, and return to the caller."""
     own = stack(e)
@@ -334,7 +367,10 @@ def _end(e: Emitter, region: Region, instance: Instance) -> None:
             e.assign(register, move(type_), value)
     for offset in sorted(instance.entered):  # the variables end here, even if their addresses are still in use
         e.effect("st.b64", (own.frame, e.constant("b64", 0)), immediate=offset - UNIT)
-    e.assign(own.top, "mov.b64", own.frame)
+    if allocates(instance.module, instance.function):
+        release(e, own.frame)
+    else:
+        e.assign(own.top, "mov.b64", own.frame)
     for number, back in instance.callers[:-1]:
         e.guard, e.negated = e.emit("setp.eq.b32", region.number, e.constant("b32", number)), False
         following = e.new_block()
@@ -360,9 +396,10 @@ def finish(e: Emitter) -> None:
     own.starts.append((begin, 0))
     nothing = [
         GraphInstruction(f"mov.{graph.types[register]}", (register,), (e.constant(graph.types[register], 0),))
-        for register in (own.way, own.returned, own.tree)
+        for register in (own.way, own.returned, own.tree, own.last)
     ]
     order[0].instructions[:0] = [begin, GraphInstruction("mov.b64", (own.frame,), (begin.results[0],)), *nothing]
+    _refuse_other_tops(e, own, order)
     sites = [site for site in own.sites if site.behind.index in kept]
     for site in sites:  # a register needed after a call is needed before it, because the function may not write it
         site.save.successors = (*site.save.successors, site.behind.index)
@@ -383,6 +420,26 @@ def finish(e: Emitter) -> None:
         )
 
 
+def _refuse_other_tops(e: Emitter, own: Stack, order: Sequence[Block]) -> None:
+    """Let the launch be incomplete if a `stackrestore` may read anything but the result of a `stacksave`."""
+    code = [i for block in order for i in block.instructions]
+    sources: dict[Register, list[GraphInstruction]] = {}
+    for i in code:
+        for result in i.results:
+            sources.setdefault(result, []).append(i)
+    for register, at in own.restored.items():
+        pending, seen = [register], {own.top}
+        while pending:
+            found = pending.pop()
+            seen.add(found)
+            made = sources.get(found, [])
+            if not made or any(i.operation != "mov.b64" for i in made):
+                place = e.source.place(at)
+                e.graph.unmodelled.append(f"`stackrestore` of a value that may not come from `stacksave` ({place})")
+                break
+            pending += [i.operands[0] for i in made if i.operands[0] not in seen]
+
+
 def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order: Sequence[Block]) -> None:
     """Save before a call, and restore after it, the registers that are needed afterwards and that the call may
     change."""
@@ -393,7 +450,8 @@ def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order
         for instruction in block.instructions
         for register in instruction.results
     }
-    written -= {own.top, own.way, own.returned, own.tree, *(register for _, _, register in site.callee.passed)}
+    written -= {own.top, own.way, own.returned, own.tree, own.last}
+    written -= {register for _, _, register in site.callee.passed}
     saved = [register for register in needed if register in written]
     size = -(-8 * len(saved) // UNIT) * UNIT
     own.largest = max(own.largest, size + 2 * UNIT)

@@ -10,9 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm
-from wsemu.frontend.ptx.memory import full_address, space_bits
+from wsemu.frontend.ptx.memory import (
+    emit_segment_number,
+    full_address,
+    space_bits,
+    undefined_outside_global,
+    undefined_where,
+)
 from wsemu.frontend.ptx.syntax import Number
-from wsemu.model.isa import OF_CTA_ALONE, PROXIES, PUBLISHED, PUBLISHED_IN_CTA
+from wsemu.model.isa import LOCAL, OF_CTA_ALONE, PROXIES, PUBLISHED, PUBLISHED_IN_CTA
 from wsemu.model.tensor_map import MAP_BYTES, MOST_RANK
 
 if TYPE_CHECKING:
@@ -33,6 +39,7 @@ _NARROW = {"box_dim": 8, "element_stride": 3}
 _LAST_TYPE = 12
 """highest code of `elemtype`; 11 and 12 are TF32"""
 _TF32, _WORD_OF_TYPE = 16, 2
+_ALL_LANES = 0xFFFFFFFF
 
 
 def change(e: Emitter, instruction: Instruction) -> None:
@@ -54,6 +61,14 @@ def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) ->
         raise UnhandledForm
     own = space_bits(e, modifiers)
     place = full_address(e, operands[0], space)
+    if not space and ".local" in e.module.file.text:
+        undefined_where(
+            e,
+            e.emit("setp.eq.b64", emit_segment_number(e, place, 0), e.constant("b64", LOCAL)),
+            "`tensormap.replace` of an address in local memory",
+            "PTX: the behavior is undefined if the address is neither in global memory nor in shared memory of the CTA",
+            "copy the tensor map to shared or global memory, and change it there",
+        )
     if field in _NARROW:
         _extent_of_box(e, place, field, operands, own)
         return
@@ -136,12 +151,21 @@ def _copy(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> No
     whole = isinstance(size, Number) and size.value == MAP_BYTES
     if not known or scope not in ("cta", "cluster", "gpu", "sys") or how != ["sync", "aligned"] or not whole:
         raise UnhandledForm
+    all_lanes = e.constant("b32", _ALL_LANES)
+    (here,) = e.effect("vote.ballot", (e.constant("p", True), all_lanes), ("b32",))
+    undefined_where(
+        e,
+        e.emit("setp.ne.b32", here, all_lanes),
+        "`tensormap.cp_fenceproxy` by a part of a warp",
+        "PTX: all threads of the warp execute the same instruction; otherwise the behavior is undefined",
+        "execute it by whole warps",
+    )
     lane = e.emit("cvt.b64.u32", e.emit("shl.b32", e.special("laneid"), e.constant("b32", 2)))
     source, target = (full_address(e, operands[n], space) for n, space in ((1, "shared"), (0, "global")))
     (word,) = e.effect("ld.b32", (e.emit("add.b64", source, lane),), ("b32",), auxiliary=space_bits(e, (origin,)))
     published = PUBLISHED_IN_CTA if scope == "cta" else PUBLISHED
     e.effect("st.b32", (e.emit("add.b64", target, lane), word), auxiliary=published | space_bits(e, (to,)))
-    e.effect("syncwarp", (e.constant("b32", 0xFFFFFFFF),))
+    e.effect("syncwarp", (all_lanes,))
 
 
 def fence(e: Emitter, kind: str, operands: tuple[Operand, ...]) -> None:
@@ -152,6 +176,8 @@ def fence(e: Emitter, kind: str, operands: tuple[Operand, ...]) -> None:
     if operands and not (isinstance(operands[1], Number) and operands[1].value == MAP_BYTES):
         raise UnhandledForm
     places = tuple([full_address(e, operand, "") for operand in operands[:1]])
+    for place in places:
+        undefined_outside_global(e, place, f"fence.proxy.{kind}")
     if e.reached.copies_tiles:
         e.effect(f"map.{order}", places, auxiliary=OF_CTA_ALONE * (scope == "cta"))
     else:

@@ -124,6 +124,8 @@ def start(m):
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
         warp.multiplied = 0
+        warp.grouped = 0
+        warp.grouped_pc = -1
         warp.unfenced = 0
         warp.committed = 0
         warp.closed = 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 from wsemu.machine.agents.agents import commit, enter_group, group_tables, know, new_agent, room
 from wsemu.machine.agents.copies import COPIED, LANDED, access_cell
 from wsemu.machine.agents.ranges import host_place, judge_written, prepare, touch_range
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.matrix.multiply import ALL_CHUNKS, gather_lanes, step, take_a, take_b, take_sparse_a
 from wsemu.machine.matrix.shapes import METADATA, RAW, SUMS
 from wsemu.machine.matrix.tiles import ENDLESS, add_integers, load_sums, store_sums
@@ -54,7 +54,7 @@ from wsemu.model.matrix import (
 COMMIT, WAIT, TRACK, TOUCH, CHECK = opcodes("wgmma", "commit", "wait", "track", "touch", "check")
 TOUCHED, NOT_FENCED = CODE_NUMBERS["wgmma-register"], CODE_NUMBERS["wgmma-unfenced"]
 APART = CODE_NUMBERS["wgmma-divergence"]
-INCOMPLETE, ABSENT, DIFFERENT = range(3)
+INCOMPLETE, ABSENT, DIFFERENT, UNEQUAL, OUT_OF_STEP = range(5)
 """detail[0] of a finding of APART"""
 KIND = 2
 """kind of the groups of `wgmma`"""
@@ -97,6 +97,8 @@ def group_operation(address, w, pc, mask):
 @compiled
 def order_groups(m, warp, w, pc, i, mask):
     """Execute a fence, a commit, or a wait."""
+    warp.grouped = (warp.grouped ^ (pc + 1)) * MIX + 1
+    warp.grouped_pc = pc
     if i.op == COMMIT:
         warp.flying[OLDEST_GROUP] |= warp.flying[OLDEST_GROUP - 1]
         for age in range(OLDEST_GROUP - 1):
@@ -149,6 +151,26 @@ def compare_warps(m):
             else:
                 report_divergence(m, other.multiplied_pc, first, -1, w, ABSENT)
             told = first
+        elif own.grouped != other.grouped:
+            if own.grouped_pc >= 0:
+                report_divergence(m, own.grouped_pc, w, other.grouped_pc, first, OUT_OF_STEP)
+            else:
+                report_divergence(m, other.grouped_pc, first, -1, w, OUT_OF_STEP)
+            told = first
+
+
+@compiled
+def compare_lanes(m, warp, w, pc, i, mask, shared):
+    """Report a product whose descriptors, or whose use of the accumulator, differ between lanes."""
+    first = lowest_bit(mask)
+    used = load_u32(warp.registers + i.imm) & mask
+    equal = used == 0 or used == mask
+    for lane in set_bits(mask):
+        equal &= load_i64(warp.registers + i.b + 8 * lane) == load_i64(warp.registers + i.b + 8 * first)
+        if shared:
+            equal &= load_i64(warp.registers + i.a + 8 * lane) == load_i64(warp.registers + i.a + 8 * first)
+    if not equal:
+        report_divergence(m, pc, w, -1, -1, UNEQUAL)
 
 
 @compiled
@@ -166,6 +188,7 @@ def remember(warp, pc, a, b, uses):
     mixed = (mixed ^ b) * MIX + 1
     warp.multiplied = (mixed ^ uses) * MIX + 1
     warp.multiplied_pc = pc
+    warp.grouped = (warp.grouped ^ (pc + 1)) * MIX + 1
 
 
 @compiled
@@ -337,6 +360,7 @@ def multiply(m, warp, w, pc, i, mask):
     registers = 2 if s.bytes == 2 else 4
     uses = (load_u32(warp.registers + i.imm) >> lane) & 1
     remember(warp, pc, a, b, uses)
+    compare_lanes(m, warp, w, pc, i, mask, shared)
     if bad:
         outside(m, w, pc, lane, a, turned_a, first, of_a, 1, True)
         outside(m, w, pc, lane, b, turned_b, 0, columns, deep, True)

@@ -47,7 +47,7 @@ PIECE = 16
 """bytes that are contiguous in shared memory, and are read together"""
 ROWS = 16
 """rows of a tile per warp"""
-INCOMPLETE, ABSENT, DIFFERENT = range(3)
+INCOMPLETE, ABSENT, DIFFERENT, UNEQUAL, OUT_OF_STEP = range(5)
 """`what` of a wgmma-divergence finding"""
 _HOPPER = TensorCore(25, halves=False, byte_bits=0)
 _HOPPER_BYTES = TensorCore(GROUP_BYTE_BITS, halves=False, byte_bits=GROUP_BYTE_BITS)
@@ -55,12 +55,14 @@ _HOPPER_BYTES = TensorCore(GROUP_BYTE_BITS, halves=False, byte_bits=GROUP_BYTE_B
 
 def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     gather_lanes(run, lanes)
+    run.cta.grouped[run.warp.number].append(run.group.pc)
     run.cta.registers_of_groups[run.warp.number].unfenced = 0
 
 
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
     """Commit, and return whether the warp has to wait for other warps of its warpgroup."""
     gather_lanes(run, lanes)
+    run.cta.grouped[run.warp.number].append(run.group.pc)
     cta, warp = run.cta, run.warp.number
     cta.parts_of_groups[warp].commit()
     cta.registers_of_groups[warp].commit()
@@ -70,6 +72,7 @@ def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Let all lanes of the warp wait."""
     gather_lanes(run, lanes)
+    run.cta.grouped[run.warp.number].append(run.group.pc)
     cta, warp = run.cta, run.warp.number
     cta.registers_of_groups[warp].wait(fields[6])
     warpgroup.await_groups(run, fields[6])
@@ -237,8 +240,19 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     a, b = operands[0], operands[-1]
     places = _operand_places(run, lane, operands)
     uses = run.read(fields[6], "p", lane)
-    descriptors = run.read(fields[3], "b64", lane) if shared else 0, run.read(fields[4], "b64", lane)
-    run.cta.multiplied[run.warp.number].append((run.group.pc, *descriptors, uses))
+    in_lanes = [
+        (run.read(fields[3], "b64", n) if shared else 0, run.read(fields[4], "b64", n), run.read(fields[6], "p", n))
+        for n in list_lanes(lanes)
+    ]
+    run.cta.multiplied[run.warp.number].append((run.group.pc, *in_lanes[0]))
+    run.cta.grouped[run.warp.number].append(run.group.pc)
+    if len(set(in_lanes)) > 1:
+        run.launch.report(
+            RawFinding(
+                "wgmma-divergence", run.group.pc, run.cta.number, run.warp.number, ALL_LANES, -1, -1,
+                detail={"what": UNEQUAL},
+            )
+        )  # fmt: skip
     before = _accumulators(run, part, fields[5], columns, zero=not uses and places is not None)
     if places is None:
         _write(run, part, fields[2], before, columns, lanes)
@@ -276,8 +290,24 @@ def compare_warps(cta: Cta) -> None:
             found = next(
                 ((w, first, DIFFERENT) for w in group if cta.multiplied[w] != cta.multiplied[first]), None
             )  # fmt: skip
+            other = next((w for w in group if cta.grouped[w] != cta.grouped[first]), None)
+            if found is None and other is not None:
+                _report_out_of_step(cta, other, first)
         if found:
             _report_divergence(cta, *found)
+
+
+def _report_out_of_step(cta: Cta, warp: int, other: int) -> None:
+    """Report warps whose products are equal, but not their fences, commits and waits."""
+    multiplied = {entry[0] for w in (warp, other) for entry in cta.multiplied[w]}
+    pc, other_pc = (next((pc for pc in reversed(cta.grouped[w]) if pc not in multiplied), -1) for w in (warp, other))
+    if pc < 0:
+        warp, other, pc, other_pc = other, warp, other_pc, -1
+    cta.launch.report(
+        RawFinding(
+            "wgmma-divergence", pc, cta.number, warp, ALL_LANES, other_pc, other, detail={"what": OUT_OF_STEP},
+        )
+    )  # fmt: skip
 
 
 def _report_divergence(cta: Cta, warp: int, other: int, what: int) -> None:
