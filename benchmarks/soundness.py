@@ -2,7 +2,7 @@
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
             undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|requests|turns|counters|claims|
-            variants|all]
+            collectors|variants|all]
             [--programs 100000] [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 The benchmark generates programs, enumerates the interleavings of each, and compares them with wsemu's report
@@ -57,6 +57,7 @@ The kinds of programs follow, each with the fraction that also runs in the refer
                `turns` (1 in 8)
     claims     threads that claim cells of a table, as insertions into a hash table do (claim_programs.py).  All
                interleavings are enumerated (1 in 8)
+    collectors products in tensor memory that keep operands in collector buffers (collector_programs.py; 1 in 24)
     requests   persistent loops that request clusters, half of them with a mistake (request_programs.py; 1 in 8)
     variants   programs of barriers, modified without changing their possible behavior (variant_programs.py): warps get
                other numbers, barriers of all warps are added, loops are unrolled, CTAs change places.  The verdict and
@@ -90,6 +91,7 @@ from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_l
 from tests.properties.byte_programs import byte_program, judge_bytes
 from tests.properties.claim_programs import draw_claims, judge_claims
 from tests.properties.cluster_programs import CLUSTER_FAMILIES, check_spread, judged_clusters
+from tests.properties.collector_programs import draw_collectors, judge_collectors
 from tests.properties.column_programs import draw_columns, judge_columns
 from tests.properties.counter_programs import draw_counters, judge_counters
 from tests.properties.explorer import FAULTS, notation
@@ -141,6 +143,7 @@ SMALL_CHUNKS = {
     "groups": 50,
     "turns": 25,
     "counters": 25,
+    "collectors": 25,
     "claims": 25,
     "tmem": 25,
     "lanes": 50,
@@ -191,6 +194,7 @@ SHARES = {
     "requests": {"requests": 1},
     "turns": {"turns": 1},
     "counters": {"counters": 1},
+    "collectors": {"collectors": 1},
     "claims": {"claims": 1},
 }
 """kind -> family -> its weight"""
@@ -199,12 +203,13 @@ OF_ALL = {
     "vectors": 16, "recursion": 12, "variants": 5, "undefined": 12, "values": 6, "inits": 6, "slots": 8, "guarded": 4,
     "spaces": 10, "windows": 3, "groups": 3, "tmem": 4, "lag": 12, "loops": 3,
     "requests": 2,
-    "turns": 2, "counters": 2, "claims": 2,
+    "turns": 2, "counters": 2, "collectors": 1, "claims": 2,
 }  # fmt: skip
 """kind -> its weight among all kinds; kinds with slow programs have low weights"""
 DRAWN: dict[str, Any] = {
     "slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows), "groups": (draw_groups, judge_groups),
     "walks": (draw_walks, judge_walks), "turns": (draw_turns, judge_turns),
+    "collectors": (draw_collectors, judge_collectors),
     "counters": (draw_counters, judge_counters), "claims": (draw_claims, judge_claims),
 }  # fmt: skip
 """family -> how its programs are generated and judged"""
@@ -414,7 +419,7 @@ def work_drawn(part: Part) -> Result:
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
-        engines = part.engines(k)
+        engines = part.engines(k) if part.family != "collectors" or k % COLUMNS == 1 else ("vm",)
         found = judge(draw(source), engines)
         result.found["can fail" if found.fails else "is right"] += 1
         result.found[found.verdicts[0]] += 1
