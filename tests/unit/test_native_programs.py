@@ -414,3 +414,27 @@ int main() { printf("devices %d\n", devices()); }
     command = [sys.executable, "-m", "wsemu", "run", "--", str(program)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert "devices 1\n" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_function_of_the_runtime_is_replaced_where_the_library_that_exports_it_calls_it_itself(tmp_path):
+    library, source = tmp_path / "library.c", tmp_path / "client.c"
+    library.write_text(r"""
+__attribute__((used, noinline)) static int own_count(int *count) {
+    for (volatile int n = 0; n < 3; n++) *count = 40 + n;
+    return 0;
+}
+__asm__(".text\n.p2align 4\n.globl _cudaGetDeviceCount\n.type _cudaGetDeviceCount, @function\n_cudaGetDeviceCount:\n"
+        ".byte 0xe9\n.long own_count - . - 4\n.size _cudaGetDeviceCount, . - _cudaGetDeviceCount\n.p2align 4\n");
+int devices(void) { int count = 0; own_count(&count); return count; }
+""")
+    source.write_text(r"""
+int devices(void), printf(const char *, ...);
+int main() { printf("devices %d\n", devices()); }
+""")
+    compiler, own = str(find_compiler()), str(tmp_path / "libown.so")
+    subprocess.run([compiler, "-w", "-shared", "-fPIC", "-s", str(library), "-o", own], check=True)
+    program = tmp_path / "client"
+    subprocess.run([compiler, "-w", str(source), own, f"-Wl,-rpath,{tmp_path}", "-o", str(program)], check=True)
+    command = [sys.executable, "-m", "wsemu", "run", "--", str(program)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert "devices 1\n" in done.stdout, done.stdout + done.stderr

@@ -45,6 +45,16 @@ static bool has_room(const unsigned char *code, size_t bytes) {
     return true;
 }
 
+/* The function that one does nothing but jump to, unless that is an entry of a procedure linkage table. */
+static void *jump_target(unsigned char *code, size_t bytes) {
+    int32_t distance;
+    if (bytes != 1 + sizeof distance || code[0] != 0xe9) return NULL;
+    memcpy(&distance, code + 1, sizeof distance);
+    unsigned char *target = code + bytes + distance;
+    const unsigned char *first = memcmp(target, "\xf3\x0f\x1e\xfa", 4) ? target : target + 4; /* after endbr64 */
+    return *first == 0xff || *first == 0xf2 ? NULL : target;
+}
+
 /* -- the version of a runtime: functions about the edges of graphs have one parameter more from CUDA 13 on -- */
 
 enum { NEW_EDGES = 13 };
@@ -97,7 +107,10 @@ static void patch_symbols(const char *file, const Elf64_Ehdr *head, const Elf64_
         if (name[0] != 'c' && name[0] != '_') continue;
         void *to = replacement(name);
         void *from = (void *)(base + symbols[n].st_value);
-        if (to && has_room(from, symbols[n].st_size)) redirect(from, to);
+        if (!to || !has_room(from, symbols[n].st_size)) continue;
+        void *inner = name[1] == 'c' && name[0] == '_' ? jump_target(from, symbols[n].st_size) : NULL; /* CuTe DSL also calls it itself */
+        redirect(from, to);
+        if (inner) redirect(inner, to);
     }
 }
 
