@@ -37,7 +37,7 @@ def ring(x, y):
             ptx.mbarrier_wait_parity(full, stage, i // STAGES % 2)
             for k in range(thread, TILE, COMPUTE):
                 y[(first + i) * TILE + k] = 2 * tile[stage, k]
-            ptx.fence_proxy_async()
+            ptx.fence_proxy_async_shared_cta()
             ptx.mbarrier_arrive(empty, stage)
 
 

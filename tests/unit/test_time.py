@@ -193,7 +193,7 @@ def test_the_command_prints_text_and_json(rings: dict[int, Path]) -> None:
     )  # fmt: skip
     text = command(*words)
     assert text.returncode == 0, text.stderr
-    for part in ("bound by", "occupancy", "rings and pipelines are within 15% in 9 of 10 launches", "not modeled"):
+    for part in ("bound by", "occupancy", "rings and pipelines are within 20% in 9 of 10 launches", "not modeled"):
         assert part in text.stdout
     (found,) = json.loads(command(*words, "--json").stdout)
     assert found["kernel"] == "ring"
@@ -366,6 +366,25 @@ def test_an_arrival_without_a_scope_waits_for_no_earlier_accesses(tmp_path: Path
     )
     assert fast.reasons.get("membar", 0) < slow.reasons["membar"] / 2  # the cluster's barrier at both ends has the rest
     assert fast.microseconds < slow.microseconds
+
+
+@pytest.mark.parametrize(
+    ("fence", "waits"),
+    [
+        ("fence.proxy.async;", True),
+        ("fence.proxy.async.global;", True),
+        ("membar.gl;", True),
+        ("fence.acq_rel.gpu;", True),
+        ("fence.proxy.async.shared::cta;", False),
+        ("membar.cta;", False),
+    ],
+)
+def test_fences_of_gpu_scope_wait_for_earlier_accesses(tmp_path: Path, fence: str, waits: bool) -> None:
+    path = tmp_path / "ring.ptx"
+    text = ring(2)
+    assert text.count("bar.warp.sync -1;") == TILES
+    path.write_text(text.replace("bar.warp.sync -1;", f"bar.warp.sync -1;\n{fence}"), encoding="utf-8")
+    assert ("membar" in predicted(path, 2).reasons) == waits
 
 
 COUNTED = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import NARROW, OPERATIONS, RELAXED, REMOTE, UNSCOPED, memory_shape
+from wsemu.model.isa import NARROW, OPERATIONS, PROXIES, RELAXED, REMOTE, UNSCOPED, memory_shape
 from wsemu.model.matrix import COLLECT, COLUMNS, SPREAD, WGMMA
 
 WIDE = 0.8
@@ -44,6 +44,8 @@ _BY_NAME = {
 _EVENTS = ("mbarrier.", "bulk.", "tensor.", "cluster.", "async.")
 """name prefixes of operations whose effects are the events of the run"""
 _STORES = ("bulk.store", "bulk.reduce", "tensor.store", "tensor.reduce")
+_ORDERING = ("fence.gpu", "fence.sys", "fence.proxy")
+"""fences over which nothing is moved"""
 _FREE = ("wgmma.track", "wgmma.touch", "wgmma.check", "wgmma.fence")
 APART = ("cluster.request", "cluster.check", "grid.")
 """name prefixes of operations of several CTAs together, whose times are not predicted"""
@@ -70,7 +72,7 @@ def find_work(name: str) -> Work:
         return Work(_BY_NAME[name])
     if kind == "async":
         return _asynchronous(name)
-    return Work("plain")
+    return Work("events" if name in _ORDERING else "plain")
 
 
 def _asynchronous(name: str) -> Work:
@@ -121,9 +123,13 @@ def _integer(base: str, wide: bool) -> Work:
     return Work("plain", 2 * WIDE, "alu", (1.5 if base in ("add", "sub") else 2) * WIDE)
 
 
-def releases_to_others(name: str, auxiliary: int) -> bool:
-    """Return whether a GPU waits, before an arrival, until earlier accesses are visible to the other CTAs of the
-    cluster."""
+def waits_for_accesses(name: str, immediate: int, auxiliary: int) -> bool:
+    """Return whether ptxas puts a MEMBAR of GPU scope here: the warp waits until its earlier accesses are visible to
+    other CTAs."""
+    if name == "fence.proxy":
+        return PROXIES[immediate] in ("async", "async.global")
+    if name in _ORDERING:
+        return True
     if auxiliary & RELAXED:
         return False
     narrow = NARROW | UNSCOPED

@@ -28,8 +28,8 @@ from wsemu.model.work import (
     keeps_offsets,
     leads_to_addresses,
     product_columns,
-    releases_to_others,
     takes_registers,
+    waits_for_accesses,
 )
 from wsemu.timing import constants
 
@@ -207,5 +207,5 @@ class Code:
             least, beyond = device.wgmma_registers if takes_registers(name) else device.wgmma_shared
             product = max(product_columns(self.rows[pc][7]) / 2, least), beyond
         sources, results = tuple(self._sources(pc)), tuple(self._results(pc))
-        membar = device.membar if releases_to_others(name, self.rows[pc][7]) else 0.0
+        membar = device.membar if waits_for_accesses(name, *self.rows[pc][6:8]) else 0.0
         return Instruction(name, work.kind, cost, pipe, hold, latency, reason, sources, results, product, membar)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
-ROOM = 1 << 16
+ROOM = 1 << 18
 """number of executed instructions that the model uses; later instructions are assumed to behave like these"""
 MOST = 1 << 26
 """maximum number of instructions that a CTA may execute"""
