@@ -145,6 +145,7 @@ def judge_run(
     _name_unpublished(outcome, bound.program)
     name_used_loads(outcome, bound.program)
     places = _make_places(kernel, bound, outcome, orders)
+    places.find_united_masks = functools.partial(_find_united_masks, bound, outcome, initial)
     alone = more is None and _may_repeat(bound, orders)
     known = repeated_report(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
     if known is not None:
@@ -160,7 +161,7 @@ def judge_run(
         from wsemu.evidence.fingerprint import inputs
 
         report = report.model_copy(update={"inputs": inputs(bound, before)})
-    if alone:
+    if alone and not places.united:
         keep(bound, outcome, notes, report)
     return Examined(bound, places, trace, report, before, initial)
 
