@@ -93,6 +93,24 @@ def another_warp_ends_it(flag, y):
         cuda.atomic.exch(flag, 0, i | 1)
 
 
+@cuda.jit
+def answers(flag, y, rounds):
+    t = cuda.threadIdx.x
+    i = 0
+    if t == 0:
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            i ^= 1
+        cuda.atomic.exch(flag, 1, 1)
+    if t == 32:
+        for k in range(rounds):
+            i = (i * 5 + k) & 1023
+        cuda.atomic.exch(flag, 0, 1)
+        while cuda.atomic.add(flag, 1, 0) == 0:
+            i ^= 1
+    if t >= 64:
+        y[cuda.atomic.add(flag, 2, 1)] = t
+
+
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let both engines look soon."""
@@ -139,6 +157,16 @@ def test_a_loop_that_another_warp_ends_runs_to_its_end(engine: Any) -> None:
     flag = np.zeros(1, np.int32)
     report = wsemu.check(another_warp_ends_it, 1, 64, (flag, np.zeros(1, np.int32)), engine=engine, budget=BUDGET)
     assert flag[0]
+    assert not any(NOTE in note for note in report.notes)
+
+
+@ENGINES
+@pytest.mark.parametrize("rounds", [180, 220, 420, 580])
+def test_a_store_before_the_loop_of_another_warp_is_seen(rounds: int, engine: Any) -> None:
+    """The second warp stores while its single steps are executed, after those of the first one."""
+    flag, y = np.zeros(3, np.int32), np.zeros(128, np.int32)
+    report = wsemu.check(answers, 1, 192, (flag, y, np.int32(rounds)), engine=engine, budget=BUDGET)
+    assert flag.tolist() == [1, 1, 128]
     assert not any(NOTE in note for note in report.notes)
 
 

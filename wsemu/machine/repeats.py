@@ -50,6 +50,7 @@ class Repeats:
             return status
         next_warp, blocks = int(state["next_warp"]), int(state["blocks"])
         state["blocks"] = 0
+        marks = self.machine.flow["count"].copy()
         warps = [w for w in range(self.machine.warp_count) if self._runs(w)]
         self.found = bool(warps)
         for w in warps:
@@ -57,6 +58,7 @@ class Repeats:
             self.found &= found
             if not found:
                 break
+        self.found = self.found and self._keeps_memory(marks)  # a store of one warp may end the loop of another
         state["blocks"] = blocks
         if status == layout.BUDGET:
             state["next_warp"] = next_warp
@@ -68,20 +70,17 @@ class Repeats:
         return bool(warp["alive"]) and int(warp["waits"]) in (-1, layout.AWAITS)
 
     def _returns(self, w: int, most: int) -> tuple[int, bool]:
-        """Return the status after single steps of a warp, and whether it returns to an earlier state without a change
-        of memory."""
+        """Return the status after single steps of a warp, and whether it returns to an earlier state."""
         seen, length, power = self._state(w), 0, 1
-        marks = self.machine.flow["count"].copy()
         for _ in range(most):
             status = self._step(w)
             if status != layout.BUDGET or int(self.machine.warps[w]["waits"]) >= 0 or not self._runs(w):
                 return status, False
             now, length = self._state(w), length + 1
             if now == seen:
-                return status, self._keeps_memory(marks)
+                return status, True
             if length == power:
                 seen, length, power = now, 0, 2 * power
-                marks = self.machine.flow["count"].copy()
         return layout.BUDGET, False
 
     def _step(self, w: int) -> int:

@@ -36,15 +36,16 @@ class Repeats:
         if done < self.next or self.group.launch.program.asynchronous:
             return False
         most, self.next, self.most = self.most, 2 * self.next, 2 * self.most
+        marks = [*self.outcome.executions]
         able = [(cta, warp) for cta in self.group.ctas for warp in cta.warps if WarpRun(cta, warp).able()]
-        return bool(able) and all(self._returns(cta, warp, most) for cta, warp in able)
+        found = bool(able) and all(self._returns(cta, warp, most) for cta, warp in able)
+        return found and self._keeps_memory(marks)  # a store of one warp may end the loop of another
 
     def _returns(self, cta: Cta, warp: Warp, most: int) -> bool:
-        """Return whether a warp returns to an earlier state without a change of memory."""
+        """Return whether a warp returns to an earlier state."""
         run = WarpRun(cta, warp)
         run.resume()
         seen, length, power = _state(warp), 0, 1
-        marks = [*self.outcome.executions]
         for _ in range(most):
             if not warp.ready:
                 return False
@@ -52,10 +53,9 @@ class Repeats:
             length += 1
             now = _state(warp)
             if now == seen:
-                return self._keeps_memory(marks)
+                return True
             if length == power:
                 seen, length, power = now, 0, 2 * power
-                marks = [*self.outcome.executions]
         return False
 
     def _keeps_memory(self, marks: list[int]) -> bool:
