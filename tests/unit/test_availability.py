@@ -80,6 +80,13 @@ def check(body: str, target: str, version: str = "9.0", arch: str | None = None)
     return wsemu.check(kernel(body, target, version), 1, 32, (np.zeros(64, np.uint32),), arch=arch)
 
 
+FOUR_ROWS = "[%rd1, {%r4, %r4, %r4, %r4, %r4}]"
+SCATTER = f"cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group {FOUR_ROWS}, [%r3];"
+GATHER = (
+    f"cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r3], {FOUR_ROWS}, [%r3];"
+)
+
+
 @pytest.mark.parametrize(
     ("body", "target", "needs"),
     [
@@ -92,6 +99,10 @@ def check(body: str, target: str, version: str = "9.0", arch: str | None = None)
         ("wgmma.fence.sync.aligned;", "sm_90", "sm_90a"),
         ("setmaxnreg.dec.sync.aligned.u32 24;", "sm_90", "sm_90a or sm_100f"),
         ("st.bulk.weak.shared::cta [%rd1], 8, 0;", "sm_90", "sm_100 or later"),
+        (SCATTER, "sm_120a", "sm_100f"),
+        (SCATTER, "sm_100", "sm_100f"),
+        (GATHER.replace("::cta", "::cluster"), "sm_120f", "sm_100f"),
+        (GATHER, "sm_90a", "sm_100 or later"),
     ],
 )  # fmt: skip
 def test_an_instruction_that_the_target_does_not_have(body, target, needs):

@@ -217,6 +217,35 @@ def test_a_warning_with_another_assignment_decides_nothing(monkeypatch: pytest.M
     assert report.verdict == "incomplete"
 
 
+COLUMNS = """  mov.u32 %s, slot; setp.lt.u32 %z, %t, 32;
+  @!%z bra ALLOCATED;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%s], 32;
+  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+ALLOCATED:
+  bar.sync 0;
+  ld.shared.b32 %base, [%s];
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%base], {%t};
+  tcgen05.wait::st.sync.aligned;
+"""
+LOADED = "  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%w}, [%base];\n  bar.sync 0;\n  add.u32 %tile, %tile, %w;\n"
+RELEASED = """  bar.sync 0;
+  @!%z bra END;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %base, 32;
+END:
+  ret;
+"""
+
+
+@pytest.mark.parametrize("clc", ["robin", "one", "reverse"])
+def test_a_load_that_is_used_behind_a_barrier_is_no_error_of_another_assignment(clc: str):
+    """With another assignment, the launch ran again without waits, so that it failed."""
+    names = "  .shared .align 4 .b32 slot;\n  .reg .b32 %s, %base, %w; .reg .pred %z;\n"
+    text = STEAL.replace("  ld.param", names + "  ld.param", 1).replace("LOOP:\n", COLUMNS + "LOOP:\n")
+    text = text.replace(STORE, LOADED + STORE).replace("  ret;\n", RELEASED)
+    report, _ = check(text, 4, clc=clc)
+    assert (report.verdict, [finding.code for finding in report.findings]) == ("incomplete", ["tmem-read-unwaited"])
+
+
 def test_values_that_pass_on_unchanged_are_proven():
     report, _ = check(STEAL.replace(STORE, "  ld.shared.b32 %v, [total];\n" + STORE), 4)
     assert report.verdict == "verified"

@@ -13,7 +13,7 @@ import pytest
 from numba.core import types
 
 from tests.commands import wsemu
-from wsemu import UsageError, cuda
+from wsemu import UsageError, cuda, time
 from wsemu.backends import numba_cuda
 from wsemu.host import takeover
 from wsemu.launch import check as launching
@@ -256,6 +256,14 @@ def test_without_numba_cuda_there_is_no_second_way(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     report = launching.check(stepped, 1, 1, (np.zeros(4), 2))
     assert report.verdict == "incomplete"
+
+
+@pytest.mark.parametrize("missing", ["numba", "numba.core"])
+def test_without_numba_a_time_is_predicted(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    predicted = time(cuda.jit(_plain), 1, 32, (np.zeros(32),))
+    assert "Numba-CUDA is not installed" in str(predicted.notes)
 
 
 class Way:

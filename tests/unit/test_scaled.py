@@ -209,15 +209,28 @@ def test_both_engines_give_the_same_bits(name: str) -> None:
         assert np.array_equal(fast, slow)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("places", ["r1 0 0 0", "r0 2 0 0", "r0 0 1 0", "r0 0 0 4"])
-def test_selectors_of_factors_outside_the_table_are_undefined(places: str, engine: str) -> None:
+def find_errors(text: str, engine: str) -> list[str]:
+    """Return the errors of a product of zeros."""
     a, b = np.zeros((1, 16, 64), np.uint32), np.zeros((1, 64, 8), np.uint32)
     s, t = pack_factors(*NO_FACTORS, "0 0 0 0")
     d = np.zeros((1, 4, 32), np.uint32)
     given = (pack(MXF4, a, False), s, pack(MXF4, b, True), t, d.copy(), d)
-    report = wsemu.check(wsemu.load_ptx(kernel(MXF4, next(iter(FORMS)), places))["k"], 1, 32, given, engine=engine)  # type: ignore[arg-type]
-    assert [one.code for one in report.errors] == ["undefined-behavior"]
+    return [one.code for one in wsemu.check(wsemu.load_ptx(text)["k"], 1, 32, given, engine=engine).errors]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("places", ["r1 0 0 0", "r0 2 0 0", "r0 0 1 0", "r0 0 0 4"])
+def test_selectors_of_factors_outside_the_table_are_undefined(places: str, engine: str) -> None:
+    assert find_errors(kernel(MXF4, next(iter(FORMS)), places), engine) == ["undefined-behavior"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("of_lane", "errors"), [("%t, 1", ["undefined-behavior"]), ("%i, 1", [])])
+def test_all_lanes_select_the_same_factors(of_lane: str, errors: list[str], engine: str) -> None:
+    """The selector is a bit of the lane, or of the CTA."""
+    text = kernel(MXF4, next(iter(FORMS)), "r0 0 0 0")
+    chosen = f"and.b32 %t, {of_lane}; cvt.u16.u32 %h1, %t;"
+    assert find_errors(text.replace("mov.b16 %h1, 0;", chosen), engine) == errors
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -257,7 +257,8 @@ MMA = multiply("f16")
         (MMA, MMA + "\n  setp.eq.u32 %p5, %r1, %r1;\n  " + MMA, set()),
         (MMA, MMA + "\n  mov.b32 %r15, 0x4020010;\n  " + MMA, {"tmem-race"}),
         ("  tcgen05.wait::ld.sync.aligned;\n", "", set()),  # all registers are used: a warning
-        ("  tcgen05.wait::ld.sync.aligned;\n", "  bar.sync 0;\n", {"tmem-read-unfinished"}),
+        ("  tcgen05.wait::ld.sync.aligned;\n", "  bar.sync 0;\n", set()),  # and so behind a first barrier
+        ("  tcgen05.wait::ld.sync.aligned;\n", "  mov.b32 %v7, 0;\n", {"tmem-read-unfinished"}),
         ("  bar.sync 0;\n  @!%p1 bra END;", "  @!%p1 bra END;", {"tmem-race"}),
         ("  fence.proxy.async.shared::cta;\n", "", {"proxy"}),
         ("[%r14];", "[%r14+504];", {"tmem-unallocated"}),
@@ -408,7 +409,8 @@ def test_a_pair_multiplies_the_halves_of_both_ctas(engine: Engine):
         ("  fence.proxy.async.shared::cta;\n", "", 0, {"proxy"}),
         ("relinquish_alloc_permit.cta_group::2", "relinquish_alloc_permit.cta_group::1", 0, {"tmem-cta-group-mixed"}),
         ("  tcgen05.wait::ld.sync.aligned;\n", "", 0, set()),
-        ("  tcgen05.wait::ld.sync.aligned;\n", MEETING, 0, {"tmem-read-unfinished"}),
+        ("  tcgen05.wait::ld.sync.aligned;\n", MEETING, 0, set()),
+        ("  tcgen05.wait::ld.sync.aligned;\n", "  mov.b32 %v15, 0;\n", 0, {"tmem-read-unfinished"}),
         ("  @!%p4 bra WAIT;\n", "", 0, {"tmem-race", "tmem-uninitialized", "dsmem-after-exit"}),
         ("  @!%p1 bra END;\n", "  setp.eq.u32 %p3, %r30, 0;\n  and.pred %p1, %p1, %p3;\n  @!%p1 bra END;\n", 0,
          {"tmem-leak"}),
@@ -642,11 +644,14 @@ AGAIN:
     ("bar.sync 1, 32; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unwaited"),
     ("bar.sync 1, 32; bar.sync 1, 32; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
     (BEHIND_A_LOOP, "tmem-read-unwaited"),
-    (BEHIND_A_LOOP.replace("{%v0, %v1}", "{%v1, %v1}"), "tmem-read-unfinished"),
+    (BEHIND_A_LOOP.replace("3], {%v0, %v1}", "3], {%v1, %v1}"), "tmem-read-unfinished"),
+    (BEHIND_A_LOOP.replace("8], {%v0, %v1}", "8], {%v1, %v1}"), "tmem-read-unfinished"),
     ("setp.lt.u32 %p7, %r1, 136; @%p7 bra USED; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
     (LOW_AND_HIGH, "tmem-read-unwaited"),
     ("mov.u32 %v0, %r1; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
     ("add.u32 %v0, %r1, 1; add.u32 %v1, %v0, %v1; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
+    ("xor.b32 %v0, %v0, %v0; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
+    ("mul.lo.u32 %v1, 0, %v1; bar.sync 1, 32; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
     ("setp.lt.u32 %p7, %r1, 136; @%p7 mov.u32 %v0, 1; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unwaited"),
 ])  # fmt: skip
 def test_a_load_ends_by_a_wait_or_by_the_use_of_all_its_registers(used: str, code: str, engine: Engine):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.cancellation import CANCELED, Plan, plan_clusters
-from wsemu.launch.used_loads import UNFINISHED, UNWAITED, name_used_loads
+from wsemu.launch.used_loads import UNFINISHED, UNWAITED, name_later_uses, name_used_loads
 from wsemu.launch.verdict import RACES
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.data import NamedTuple, replace
@@ -142,8 +142,10 @@ def _prove(bound: Bound, outcome: Outcome, initial: list[Any]) -> TakenClusters:
         successors = dict(pairwise(chain))
         plan = Plan(0, tuple(successors.get(n, count) for n in range(count)))
         copies = [(np.array(data), writable) for data, writable in segments]
-        found, *_ = ran(on_vm._replace(segments=copies), None, only=(start,), plan=plan, converged=_has_lags(outcome))
+        how: dict[str, Any] = {"only": (start,), "plan": plan, "converged": _has_lags(outcome)}
+        found, *_ = ran(on_vm._replace(segments=copies), None, **how)
         name_used_loads(found, bound.program)
+        name_later_uses(on_vm, found, lambda: initial, **how)
         return found if found.status != "done" or _errors(bound, outcome, found) else None
 
     proof = TakenClusters(bound._replace(segments=segments), written, judge)
@@ -192,8 +194,10 @@ def _run_with(
     segments = [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]
     plan = plan_clusters(bound.program, bound.configuration, assignment, bound.settings.sms)
     budget = 4 * outcome.warp_instructions + 1_000_000
-    found, *_ = ran(bound._replace(segments=segments), None, budget, plan=plan, converged=_has_lags(outcome))
+    how: dict[str, Any] = {"budget": budget, "plan": plan, "converged": _has_lags(outcome)}
+    found, *_ = ran(bound._replace(segments=segments), None, **how)
     name_used_loads(found, bound.program)
+    name_later_uses(bound, found, initial, **how)
     if errors := _errors(bound, outcome, found):
         return Assigned(errors, notes=[f"seen with --clc {assignment}"])
     if found.status != "done":

@@ -112,7 +112,7 @@ def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -
         run = ran(bound, workers, orders.few if orders.stays else None)
         run[0].waits = orders.stays
     name_used_loads(run[0], bound.program)  # so that no error is left but stores of one value
-    name_later_uses(bound, run)
+    name_later_uses(bound, run[0], run[2])
     run = excuse_same_values(bound, run, tried=tried)
     return (separate_lags(bound, run) if bound.program.asynchronous else run), orders
 

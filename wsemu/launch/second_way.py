@@ -144,9 +144,12 @@ def _numba_cuda() -> Iterator[bool]:
 
 @contextlib.contextmanager
 def _disabling_simulator() -> Iterator[None]:
-    """Use Numba-CUDA as a compiler even if the program requests its simulator."""
-    from numba.core import config
-
+    """Use Numba-CUDA as a compiler even if the program requests its simulator.  Without Numba, do nothing."""
+    try:
+        from numba.core import config
+    except ImportError:
+        yield
+        return
     variable, chosen = os.environ.pop("NUMBA_ENABLE_CUDASIM", None), config.ENABLE_CUDASIM
     config.ENABLE_CUDASIM = 0
     try:

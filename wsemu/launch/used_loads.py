@@ -24,9 +24,8 @@ from wsemu.model.isa import ANYWHERE, FIELDS, FORBIDS_SHIFT, IN_LOCAL, NAMES, OP
 from wsemu.model.tensor_memory import BY_USE, LOAD, OF_STORES, WAIT, move_registers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from wsemu.launch.running import Ran
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import Outcome
     from wsemu.model.program import Program
@@ -37,6 +36,10 @@ _PUBLISHES = {EXIT} | find_opcodes(lambda row: row.orders and row.waits != "phas
 _IMM, _C = FIELDS.index("imm"), FIELDS.index("c")
 _MOVABLE = frozenset(("alu", "load", "warp", "matrix", "control"))
 """kinds of operations that an assembler may move after a barrier, or leave out"""
+_CANCELS, _BY_ZERO = (
+    frozenset(f"{word}.b{bits}" for word in words for bits in (32, 64)) for words in (("xor", "sub"), ("and", "mul"))
+)
+"""operations whose result is 0 if their operands are equal, and those whose result is 0 if one operand is"""
 
 
 def name_used_loads(outcome: Outcome, program: Program) -> None:
@@ -46,10 +49,10 @@ def name_used_loads(outcome: Outcome, program: Program) -> None:
             raw.code = UNWAITED
 
 
-def name_later_uses(bound: Bound, run: Ran) -> None:
+def name_later_uses(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], **how: Any) -> None:
     """Give loads that are unfinished at the first operation that may publish them, but not at a later one that does,
-    the code of loads whose registers have all been used."""
-    outcome, _, initial = run
+    the code of loads whose registers have all been used.  The launch runs again from its initial arrays, otherwise as
+    it ran before."""
     unfinished = [raw for raw in outcome.findings if raw.code == UNFINISHED]
     if not unfinished or outcome.status != "done" or outcome.overflow:
         return
@@ -58,7 +61,7 @@ def name_later_uses(bound: Bound, run: Ran) -> None:
     if waiting is None or any(kept is None for kept in before):
         return
     segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
-    again = ran(bound._replace(program=waiting, segments=segments), 1, bound.settings.budget)[0]
+    again = ran(bound._replace(program=waiting, segments=segments), 1, **how)[0]
     if again.status != "done" or again.overflow:
         return
     left = {origin[raw.other_pc] for raw in again.findings if raw.code == UNFINISHED}
@@ -107,9 +110,7 @@ class _Flight(NamedTuple):
     @classmethod
     def of(cls, program: Program) -> dict[int, _Flight]:
         """Return the loads that are in flight before each reachable instruction."""
-        from wsemu.proof.taint_steps import plain_decoder
-
-        code, decoder = program.code.tolist(), plain_decoder(program)
+        code, steps = program.code.tolist(), _decode_steps(program)
         own, end = dict[int, range](), 0
         for pc, fields in enumerate(code):
             if fields[0] == OPCODE[LOAD]:
@@ -118,7 +119,7 @@ class _Flight(NamedTuple):
         queue = [0]
         while queue:
             pc = queue.pop()
-            after = found[pc]._after(code[pc], decoder.steps(pc), own.get(pc))
+            after = found[pc]._after(code[pc], steps(pc), own.get(pc))
             for way in successors(pc, code[pc]):
                 joined = found[way]._join(after) if way in found else after
                 if way not in found or joined != found[way]:
@@ -166,9 +167,7 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
     An assembler may move arithmetic after a barrier.  So only a store, or another effect, of a register or of a value
     computed from it counts as a use; a store to local memory does not count.
     """
-    from wsemu.proof.taint_steps import plain_decoder
-
-    code, decoder = program.code.tolist(), plain_decoder(program)
+    code, steps = program.code.tolist(), _decode_steps(program)
     first = code[load][2]
     rows = {first + ROW * n: 1 << n for n in range(move_registers(code[load][7]))}
     unused = {at: (1 << len(rows)) - 1 for at in successors(load, code[load])}
@@ -184,7 +183,7 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
                 return False
             continue
         rest, now = unused[pc], dict(held[pc])
-        for step in decoder.steps(pc):
+        for step in steps(pc):
             read = _select_bits(now, (*step.reads, *step.operands))
             if not fields[1] and not _is_movable(fields):
                 rest &= ~read
@@ -198,6 +197,29 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
                 held[way] = joined
                 queue.append(way)
     return True
+
+
+def _decode_steps(program: Program) -> Callable[[int], Iterable[Any]]:
+    """Return a function that decodes an instruction.  A result that is always 0 is computed from nothing: an assembler
+    need not wait for the registers that it names."""
+    from wsemu.proof.taint_steps import plain_decoder
+
+    decoder, constants = plain_decoder(program), _find_constants(program)
+
+    def steps(pc: int) -> Iterable[Any]:
+        found = decoder.steps(pc)
+        return [step._replace(reads=(), operands=()) for step in found] if pc in constants else found
+
+    return steps
+
+
+def _find_constants(program: Program) -> frozenset[int]:
+    """Return the integer operations that cancel their operand or multiply it by 0."""
+    zeros = {constant.row for constant in program.constants if not constant.value}
+    return frozenset(
+        pc for pc, (op, _, _, a, b, *_) in enumerate(program.code.tolist())
+        if (NAMES[op] in _CANCELS and a == b) or (NAMES[op] in _BY_ZERO and zeros & {a, b})
+    )  # fmt: skip
 
 
 def _publishes(fields: list[int]) -> bool:

@@ -114,7 +114,9 @@ _COPIES = (
     Row("cp", "async bulk", 90, "8.0"),
     Row("cp", "async bulk shared::cta+global", 90, "8.6"),
     Row("cp", "async bulk cp_mask", 100, "8.6"),
-    Row("cp", "async bulk tensor tile::gather4|tile::scatter4", 100, "8.6"),
+    Row("cp", "async bulk tensor tile::gather4", 100, "8.6"),
+    Row("cp", "async bulk tensor tile::gather4 shared::cluster", 100, "8.6", "100f 110f"),
+    Row("cp", "async bulk tensor tile::scatter4", 100, "8.6", "100f 110f"),
 )
 _MATRICES = (
     Row("ldmatrix", "", 75, "6.5"),

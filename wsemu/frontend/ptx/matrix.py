@@ -168,7 +168,22 @@ def _select_factors(e: Emitter, factors: list[Register], places: list[Register],
         source = e.emit("or.b32", own, e.emit("mul.b32", provider, number(together)))
         word = e.emit("shr.u32", factor, e.emit("shl.b32", byte, number(3)))
         moved += e.effect("shfl.idx.b32", (word, source, members(e)), ("b32",), 31)
+    _check_agreement(e, places)  # of lanes that the shuffles have brought together
     return moved
+
+
+def _check_agreement(e: Emitter, places: list[Register]) -> None:
+    """Emit a test that all lanes select the same factors."""
+    chosen = e.constant("b64", 0)
+    for place in places:
+        higher = e.emit("mul.b64", chosen, e.constant("b64", 1 << 16))
+        chosen = e.emit("or.b64", higher, e.emit("cvt.b64.u16", place))
+    (same,) = e.effect("alike.b64", (chosen, members(e)), ("p",))
+    undefined_where(
+        e, e.emit("not.pred", same), "scaled matrix multiply by lanes with different selectors of scale factors",
+        "PTX: one byte and one lane, or pair of lanes, of a group of four provide the factors of a matrix",
+        "give all lanes of the warp the same selectors",
+    )  # fmt: skip
 
 
 def _check_places(e: Emitter, byte: Register, bytes_: int, provider: Register, most: int) -> None:
