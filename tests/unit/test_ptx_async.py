@@ -28,6 +28,7 @@ from wsemu.model.isa import (
     REMOTE,
     SEGMENT_SHIFT,
     SHARED,
+    UNSCOPED,
 )
 from wsemu.model.program import UNDEFINED, Program
 
@@ -116,7 +117,7 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
     # arrivals
     "mbarrier.arrive.b64 %rd2, [%rd5];": [("mbarrier.arrive", BAR, 1, 0, 0)],
     "mbarrier.arrive.shared.b64 _, [%r7];": [("mbarrier.arrive", BAR, 1, 0, 0)],
-    "mbarrier.arrive.shared::cluster.b64 _, [%r7], %r4;": [("mbarrier.arrive", BAR, N, 0, REMOTE)],
+    "mbarrier.arrive.shared::cluster.b64 _, [%r7], %r4;": [("mbarrier.arrive", BAR, N, 0, REMOTE | UNSCOPED)],
     "mbarrier.arrive.release.cluster.shared::cta.b64 %rd2, [%r7], 3;": [("mbarrier.arrive", BAR, 3, 0, 0)],
     "mbarrier.arrive.shared::cta.release.cta.b64 %rd2, [%r7];": [("mbarrier.arrive", BAR, 1, 0, NARROW)],
     "mbarrier.arrive.relaxed.cta.b64 %rd2, [%rd5], 4;": [("mbarrier.arrive", BAR, 4, 0, 1 | NARROW)],

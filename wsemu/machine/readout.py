@@ -271,8 +271,10 @@ class Readout(Tables):
             def own(warp: int) -> bool:
                 return warp // self.cta_warps == member
 
+            cut_off = status == layout.BUDGET
             result.warps = [
-                _warp_state(w, self.warps[first + w], self.stacks[first + w, 1]) for w in range(self.cta_warps)
+                _warp_state(w, self.warps[first + w], self.stacks[first + w, 1], cut_off=cut_off)
+                for w in range(self.cta_warps)
             ]
             barriers = self.barriers[member * layout.BARRIERS :][: layout.BARRIERS]
             result.barriers = [_barrier_state(n, b) for n, b in enumerate(barriers) if b["arrived"]]
@@ -308,11 +310,11 @@ def _index_detail(code: str, detail: dict[str, int]) -> None:
             detail["index"] = detail.pop("address")
 
 
-def _warp_state(number: int, warp: Any, parked: Any) -> WarpState:
+def _warp_state(number: int, warp: Any, parked: Any, *, cut_off: bool) -> WarpState:
     waits = int(warp["waits"]) if warp["alive"] and warp["waits"] not in _APART else -1
     entries = parked[: int(warp["parked_count"])] if waits < 0 else ()
     standing = tuple((int(entry["resume"]) - 1, int(entry["mask"])) for entry in entries)
-    runs = warp["alive"] and warp["waits"] < 0 and warp["mask"] and not standing
+    runs = cut_off and warp["alive"] and warp["waits"] < 0 and warp["mask"] and not standing
     pc = int(warp["wait_pc"] if waits >= 0 else warp["pc"] if runs else warp["last_pc"])
     return WarpState(number, pc, int(warp["alive"]), waits, standing)
 

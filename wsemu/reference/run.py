@@ -473,7 +473,7 @@ class Cta:
         outcome.warps = [
             WarpState(
                 w.number,
-                w.wait_pc if w.waits >= 0 else w.ready[-1].pc if w.ready else w.last_pc,
+                w.wait_pc if w.waits >= 0 else w.ready[-1].pc if w.ready and status == "budget" else w.last_pc,
                 w.alive,
                 w.waits,
                 tuple((g.pc - 1, g.lanes) for g in w.parked) if w.waits < 0 else (),
