@@ -18,6 +18,8 @@ from wsemu.machine import cache
 from wsemu.machine.lowering import Module
 from wsemu.machine.parts import ALL_PARTS, ALWAYS, OF_WIDTH, PARTS, RACES, needed_parts
 from wsemu.machine.tier import hot
+from wsemu.model import IMPORTED_STATES
+from wsemu.model.errors import UsageError
 from wsemu.model.isa import OPCODE
 
 PACKAGE = Path(wsemu.__file__).parent
@@ -279,13 +281,67 @@ def test_a_file_of_another_part_or_key_is_not_used_under_this_name(folder, monke
     assert cache.read("run") is None
 
 
-def test_what_was_compiled_while_a_source_was_edited_is_not_kept(folder, monkeypatch, capsys):
-    monkeypatch.setattr(native, "_compile", lambda names, done: dict.fromkeys(names, PART))
-    edited = cache.keys() | {"run": "edited"}
-    monkeypatch.setattr(cache, "current_keys", lambda: edited)
-    assert native._object_code(("run", "bits")) == {"run": PART, "bits": PART}
-    assert list(cache.cached_files()) == ["bits"]
+def test_what_was_compiled_while_a_source_was_edited_is_not_used(folder, monkeypatch, capsys):
+    edited = str(cache.module_file("wsemu.machine.state"))
+
+    def compile_and_edit(names, done):
+        monkeypatch.setitem(IMPORTED_STATES, edited, [0, 0, 0])
+        return dict.fromkeys(names, PART)
+
+    cache.keys()
+    monkeypatch.setattr(native, "_compile", compile_and_edit)
+    with pytest.raises(UsageError, match=r"^`wsemu/machine/state.py` changed after this process imported it: start "):
+        native._object_code(("run", "bits"))
+    assert list(cache.cached_files()) == []
     assert capsys.readouterr().err == f"{native.COMPILING}\n"
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A copy of the package, in a folder of its own."""
+    shutil.copytree(PACKAGE, tmp_path / "copy" / "wsemu", ignore=shutil.ignore_patterns("__pycache__", "shipped.bin"))
+    return tmp_path / "copy"
+
+
+EDITED = """
+import sys, pathlib
+from wsemu.machine import cache, parts, state
+from wsemu.machine.build import load_parts
+if sys.argv[1:]:
+    file = pathlib.Path(state.__file__)
+    file.write_text(file.read_text() + "# edited\\n")
+{action}
+"""
+
+
+def run_copied(copied: Path, folder: Path, action: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script that imports the copied package; with an argument, it edits a source after the import."""
+    environment = {**os.environ, "PYTHONPATH": str(copied), "WSEMU_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-P", "-c", EDITED.format(action=action), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=copied)
+
+
+def test_a_process_whose_sources_changed_after_their_import_stores_no_part(copied, folder):
+    edited = run_copied(copied, folder, "load_parts(['trace_entry'])", "edit")
+    assert edited.stderr.endswith(
+        "`wsemu/machine/state.py` changed after this process imported it: start the process again\n"
+    )
+    fresh = run_copied(copied, folder, "print(cache.__file__, cache.read('trace_entry'))")
+    assert fresh.stdout == f"{copied / 'wsemu/machine/cache.py'} None\n", fresh.stderr
+
+
+def test_a_process_whose_sources_changed_after_their_import_stores_no_block_and_no_program(copied, folder):
+    block = f"cache.write_program('one', b'data'); cache.write_block('block_1', {PART})"
+    assert "changed after this process imported it" in run_copied(copied, folder, block, "edit").stderr
+    assert not folder.exists()
+    read = "print(cache.read_block('block_1') is not None, cache.read_program('one'))"
+    assert run_copied(copied, folder, f"{block}; {read}").stdout == "True b'data'\n"
+
+
+def test_a_link_to_a_source_is_no_change(copied, folder):
+    action = "import os; os.link(state.__file__, 'link'); print(len(cache.keys()) == len(parts.ALL_PARTS))"
+    linked = run_copied(copied, folder, action)
+    assert linked.stdout == "True\n", linked.stderr
 
 
 # -- how much it holds ------------------------------------------------------------------------------------------------

@@ -49,14 +49,17 @@ def _object_code(names: Collection[str]) -> dict[str, Part]:
 
 
 def _compiled_now(names: list[str]) -> dict[str, Part]:
-    """Compile parts, store them in the cache, and return them."""
+    """Compile parts, store them in the cache, and return them.
+
+    Raise UsageError if they are not compiled from the modules that this process imported.
+    """
     if not names:
         return {}
+    cache.require_imported_text()
     with _Progress(len(names)) as progress:
         made = _compile(names, progress.step)
-    now = cache.current_keys()
-    unedited = {name: part for name, part in made.items() if now[name] == cache.keys()[name]}
-    if not all(cache.write(name, part) for name, part in unedited.items()):
+    cache.require_imported_text()
+    if not all(cache.write(name, part) for name, part in made.items()):
         place = cache.folder() or cache.problem()
         print(f"{CANNOT_KEEP} ({place})", file=sys.stderr, flush=True)
     return made

@@ -4,6 +4,9 @@ A file is named after its part and a hash of everything on which the code depend
 the part is compiled, the compiler's version, and the CPU.  The imports of the modules determine these modules.  No file
 is stored in the package's folder: it would remain there after an uninstallation, and hide the next installation.
 
+The text is that of the imported modules: a process whose files changed after the import neither computes a key nor
+compiles a part (`require_imported_text`).
+
 A file contains its own name, the key and a digest of its contents, which are compared before it is loaded.  No file is
 read from a folder to which other users may write (`private_folder`).
 """
@@ -25,6 +28,8 @@ from typing import TYPE_CHECKING
 from wsemu.machine.checked import CHECKED
 from wsemu.machine.parts import ALL_PARTS, PARTS, roots
 from wsemu.machine.private_folder import find_problem, is_trusted
+from wsemu.model import IMPORTED_AT, IMPORTED_STATES, file_state
+from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -148,19 +153,24 @@ def current_keys() -> dict[str, str]:
 
 @functools.cache
 def keys() -> dict[str, str]:
-    """Return part -> the key of its modules when this process first asked.
+    """Return part -> the key of its modules, as this process imported them.
 
     Reading and hashing all modules takes as long as a launch, so a note keeps the keys, with the state of each file.
+    Raise UsageError if a module's file changed after the import.
     """
     note = _note()
     if note is None:
-        return current_keys()
+        found = current_keys()
+        require_imported_text()
+        return found
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         files, found = _parse_note(note.read_text(encoding="utf-8"))
         if files == _states(files) and {*found} == {*ALL_PARTS}:
+            require_imported(files)
             return found
     before = _states(_files_of(_Package(HOME)))
     found = current_keys()
+    require_imported_text()
     settled = time.time_ns() - SETTLED
     if before == _states(before) and all(max(times) < settled for _, _, *times in before.values()):
         with contextlib.suppress(OSError):
@@ -231,13 +241,37 @@ def _files_of(package: _Package) -> list[str]:
 
 
 def _states(paths: Iterable[str]) -> dict[str, list[int]]:
-    """Return the values that change with each file when it is written or replaced; for a folder, when a module is added
-    or removed."""
-    found = {}
+    """Return the state of each file or folder."""
+    return {path: file_state(path) for path in paths}
+
+
+def require_imported_text() -> None:
+    """Raise UsageError if a file from which parts or blocks are compiled changed after this process imported it.
+
+    A part that is compiled from such files mixes two versions, and its key belongs to neither.
+    """
+    require_imported(_compiled_files())
+
+
+def require_imported(paths: Iterable[str]) -> None:
+    """Raise UsageError if one of these files was written, replaced or removed after this process imported it."""
     for path in paths:
-        state = os.stat(path)
-        found[path] = [state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
-    return found
+        try:
+            state = file_state(path)
+        except FileNotFoundError:
+            state = []
+        # without the time of the last change of the status: a link to the file, from another environment, changes it
+        if IMPORTED_STATES.get(path, state)[:3] != state[:3]:
+            name = Path(path).relative_to(HOME).as_posix()
+            raise UsageError(f"`{name}` changed after this process imported it: start the process again")
+
+
+@functools.cache
+def _compiled_files() -> list[str]:
+    """Return the files of all modules from which parts or blocks are compiled."""
+    package = _Package(HOME)
+    names = {*package.closure(BLOCK_ROOTS), *(name for root in PARTS for name in package.closure(roots(root)))}
+    return [str(module_file(name)) for name in names]
 
 
 # -- where it lies ----------------------------------------------------------------------------------------------------
@@ -347,8 +381,10 @@ MOST_BLOCKS, BLOCK_BYTES = 256, 64 << 20
 
 @functools.cache
 def _blocks_key() -> bytes:
-    """Return the key of the modules that blocks are compiled from."""
-    return key_of("block", _Package(HOME).closure(BLOCK_ROOTS)).encode()
+    """Return the key of the modules that blocks are compiled from, as this process imported them."""
+    key = key_of("block", _Package(HOME).closure(BLOCK_ROOTS)).encode()
+    require_imported_text()
+    return key
 
 
 def read_block(symbol: str) -> Part | None:
@@ -403,17 +439,21 @@ MAX_PROGRAMS, PROGRAM_BYTES = 64, 64 << 20
 
 @functools.cache
 def package_state() -> bytes:
-    """Return a digest of the names, sizes and times of the package's modules; nothing for a package without files."""
-    files = sorted(_module_states(str(HOME / PACKAGE)))
+    """Return a digest of the names, sizes and times of the package's modules.  Return nothing for a package without
+    files, or if a file changed after this process began to import the package."""
+    found = sorted(_module_states(str(HOME / PACKAGE)))
+    if any(max(times) >= IMPORTED_AT for _, _, *times in found):
+        return b""
+    files = [(file, size, modified) for file, size, modified, _ in found]
     return sha256_digest(repr((files, sys.version)).encode()) if files else b""
 
 
-def _module_states(place: str) -> Iterator[tuple[str, int, int]]:
+def _module_states(place: str) -> Iterator[tuple[str, int, int, int]]:
     with contextlib.suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
                 state = entry.stat()
-                yield entry.path, state.st_size, state.st_mtime_ns
+                yield entry.path, state.st_size, state.st_mtime_ns, state.st_ctime_ns
             elif entry.name != "__pycache__" and entry.is_dir():
                 yield from _module_states(entry.path)
 

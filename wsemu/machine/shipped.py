@@ -105,6 +105,7 @@ def _table_in_use() -> _Shipped | None:
     modules = [name for name, *places in rest if not places]
     if own is None or own.cpu != cpu or _key(cpu, modules) != key.encode():
         return None
+    cache.require_imported(str(cache.module_file(name)) for name in modules)
     return _Shipped(key.encode(), {name: (int(places[0]), int(places[1])) for name, *places in rest if places})
 
 

@@ -408,9 +408,11 @@ def _compile_block(rows: Rows, wanted: Wanted, places: tuple[int, ...], symbol: 
     from wsemu.machine.lowering import compile_module
     from wsemu.machine.tier.block import Block
 
-    return compile_module(
+    part = compile_module(
         lambda module: Block(module, rows, places, symbol, restless=wanted.restless), symbol, width=wanted.width
     )
+    cache.require_imported_text()
+    return part
 
 
 def _key(program: Program, wanted: Wanted, places: tuple[int, ...]) -> str:
