@@ -76,6 +76,10 @@ def uncounted_barriers(program: Program) -> frozenset[int]:
 
 def join(clock: Clock, other: Clock) -> None:
     """Join `other` into `clock`: for each actor, keep the later interval."""
+    if len(clock) < len(other):  # compare the entries of the smaller one
+        own = dict(clock)
+        clock.update(other)
+        other = own
     for actor, interval in other.items():
         if interval > clock.get(actor, 0):
             clock[actor] = interval
@@ -141,7 +145,18 @@ class _Threads:
 OF_CTA, OF_CLUSTER, OF_ALL = range(3)
 """scope of a fence: its CTA, its cluster, all threads"""
 Given = dict[tuple[int, int], Clock]
-"""(CTA that released, scope of its fence) -> the released clock"""
+"""(CTA that released, scope of its fence) -> the released clock; tables share these clocks, so none is changed"""
+
+
+def add_given(given: Given, other: Given) -> None:
+    """Join released clocks into `given`, key by key."""
+    for key, clock in other.items():
+        old = given.get(key)
+        if old is None:
+            given[key] = clock
+        elif old is not clock:
+            given[key] = joined = dict(old)
+            join(joined, clock)
 
 
 class HappensBefore:
@@ -330,12 +345,15 @@ class HappensBefore:
         reach = OF_ALL if event.kind != CTA_FENCE else OF_CLUSTER if event.pc in self._cluster_wide else OF_CTA
         clock = self.clock(actor)
         if self.atomics:
-            for (cta, other), given in self._seen[actor].items():
+            seen = self._seen[actor]
+            for (cta, other), given in seen.items():
                 within = min(reach, other)
                 if within == OF_ALL or within >= self._apart(cta, event.cta):
                     join(clock, given)
-            for within in range(reach + 1):
-                self._fenced[actor][event.cta, within] = dict(clock)
+            if reach == OF_ALL:  # no later fence of the warp acquires more of what it has observed
+                seen.clear()
+            released = dict(clock)
+            self._fenced[actor].update({(event.cta, within): released for within in range(reach + 1)})
         self._begin_interval(actor)
 
     def _apart(self, cta: int, other: int) -> int:
@@ -351,10 +369,12 @@ class HappensBefore:
         # each cluster has a shared memory of its own
         own = self._cluster_of(event.cta) if address >> SEGMENT_SHIFT == SHARED else -1
         location = self._locations[own, address]
-        for key, given in location.items():
-            join(self._seen[actor].setdefault(key, {}), given)
-        for key, given in self._fenced[actor].items():
-            join(location.setdefault(key, {}), given)
+        seen = self._seen[actor]
+        if seen:
+            add_given(seen, location)
+        else:
+            seen.update(location)
+        add_given(location, self._fenced[actor])
 
     def _begin_interval(self, actor: Actor) -> None:
         self.clock(actor)[actor] += 1

@@ -37,6 +37,7 @@ from wsemu.proof.happens_before import (
     Asynchronous,
     Clock,
     HappensBefore,
+    add_given,
     epochs,
     join,
     uncounted_barriers,
@@ -111,7 +112,7 @@ class PhaseOrder(HappensBefore):
         if event.pc not in self._relaxed:
             join(self.clock(actor), self._given[self._phase_of(event)])
         elif self.atomics:
-            join(self._seen[actor].setdefault((event.cta, OF_ALL), {}), self._given[self._phase_of(event)])
+            add_given(self._seen[actor], {(event.cta, OF_ALL): dict(self._given[self._phase_of(event)])})
 
     def _phase_of(self, event: Event) -> tuple[int, int, int]:
         return self._cluster_of(event.cta), event.place, event.generation
