@@ -299,7 +299,8 @@ def test_what_a_cta_is_told_of_its_cluster():
     ("options", "said"),
     [
         ({"cluster": 3}, "a grid of 4 x 1 x 1 CTAs is no number of clusters of 3 x 1 x 1"),
-        ({"cluster": 32, "grid": 32}, "at most 16"),
+        ({"cluster": 32, "grid": 32}, "at most 16 on sm_90, and 8 on every GPU"),
+        ({"cluster": 16, "grid": 16, "arch": "sm_120"}, "at most 8 on sm_120; use smaller clusters"),
         ({"cluster": 2, "arch": "sm_80"}, "there are none on sm_80"),
         ({"cluster": 0}, "is empty"),
     ],

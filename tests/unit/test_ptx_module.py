@@ -57,7 +57,7 @@ def test_a_kernel_is_found_by_each_of_its_names(module, name, kernel):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("scale", "`scale` is the name of 2 kernels: `scale<float, 64>`, `scale<double, 32>`; write more of it"),
+        ("scale", "`scale` is the name of 2 kernels: `scale<float, 64>`, `scale<double, 32>`; give more of the name"),
         ("fill", "`fill` is the name of 2 kernels: `fill(float*)`, `fill(int*)`"),
         ("saxpi", "no kernel `saxpi` in `launching.sm_90.ptx`: did you mean `saxpy`?"),
         ("nothing", "no kernel `nothing` in `launching.sm_90.ptx`: it has `saxpy`, `scale<float, 64>`"),

@@ -128,6 +128,7 @@ def test_what_is_not_modelled_has_a_remedy(what, told):
     assert report.verdict == "incomplete"
     assert not report.findings
     assert f"is not modelled; {told}" in report.notes[0]
+    assert report.notes[0].endswith(")")  # the place is named once
 
 
 def test_a_function_of_the_system_that_is_not_known_is_refused_with_a_remedy():

@@ -1309,7 +1309,7 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
         if why.startswith(UNDEFINED):
             why = f"{why.removeprefix(UNDEFINED).splitlines()[0]}; its checker is off, or it is suppressed"
             return [] if failed else [why + where]
-        return [why + where]
+        return [why if where and why.endswith(f"({where.removeprefix(' at ')})") else why + where]
     if outcome.status in ("deadlock", "fault") and not failed:
         return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
     if outcome.status == "budget":

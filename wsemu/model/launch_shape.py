@@ -107,7 +107,8 @@ def with_cluster(configuration: LaunchConfiguration, cluster: Any) -> LaunchConf
     if size > 1 == most:
         raise UsageError(f"cluster of {text} CTAs: there are none on {arch}; give an `arch` from {_with_clusters()} on")
     if size > most:
-        raise UsageError(f"cluster of {text} CTAs: at most {most}, and 8 on every GPU; use smaller clusters")
+        others = ", and 8 on every GPU" if most > 8 else ""
+        raise UsageError(f"cluster of {text} CTAs: at most {most} on {arch}{others}; use smaller clusters")
     if any(extent % along for extent, along in zip(configuration.grid, shape, strict=True)):
         grid = " x ".join(map(str, configuration.grid))
         raise UsageError(f"a grid of {grid} CTAs is no number of clusters of {text}: make it a multiple in each axis")

@@ -22,7 +22,8 @@ def format_prediction(found: Prediction) -> Iterator[str]:
     launch = f"{found.kernel} <<<{shape(found.grid)}, {shape(found.block)}>>>"
     yield f"{launch}: {micro(found.microseconds)} on {article(found.device)} {found.device} ({span})"
     yield f"  bound by   {found.bound_by}"
-    yield f"  in use     {parts(found.use)}"
+    if found.use:
+        yield f"  in use     {parts(found.use)}"
     waves = f"{held.waves:.3g} wave{'s' * (held.waves != 1)}"
     yield (
         f"  occupancy  {held.ctas} CTA{'s' * (held.ctas != 1)} a multiprocessor, "

@@ -134,7 +134,7 @@ class PtxModule(Mapping[str, "PtxKernel"]):
                 return found[0]
             if found:
                 raise EntryError(
-                    f"`{name}` is the name of {len(found)} kernels: {_list_names(found)}; write more of it"
+                    f"`{name}` is the name of {len(found)} kernels: {_list_names(found)}; give more of the name"
                 )
         raise EntryError(f"no kernel `{name}` in `{self.name}`: {self._suggestion(name)}")
 
