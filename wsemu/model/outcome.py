@@ -94,8 +94,8 @@ COMPARED = 1 << 16
 @dataclass(slots=True)
 class WarpState:
     """The state of a warp when a run stopped.  `waits` is the barrier at which it waits, or -1.  `pc` is the barrier
-    operation in which it waits; if the budget is exhausted, the next instruction of a warp that can run; or else the
-    last instruction that it executed (an exit, if it has no live lanes)."""
+    operation in which it waits.  If the budget is exhausted, it is the next instruction of a warp that can run.
+    Otherwise it is the last instruction that the warp executed (an exit, if it has no live lanes)."""
 
     warp: int
     pc: int
