@@ -1,7 +1,7 @@
 """The phases of mbarriers.
 
-Detects: operations that belong to a different phase in another schedule (rules R1-R3); tokens of an older phase;
-arrivals before any thread has observed the completion of the previous phase.
+Detects: operations that belong to a different phase in another schedule (rules R1-R3); tokens of an older phase, or of
+another mbarrier; arrivals before any thread has observed the completion of the previous phase.
 Also detects: expect-tx operations that nothing waits for (R5), and bytes that are missing or surplus at the end (R6).
 Does not detect: values that depend on the result of a poll; the verdict is `incomplete` there.
 Reference: PTX ISA, "Phase of the mbarrier object"; the one-run theorem in docs/semantics.md.
@@ -29,7 +29,7 @@ DETAIL = {
     "phase-alias": Detail({
         **_PHASE,
         "rule": "1: an arrival, expectation or copy that can come early, 2: a wait that can, 3: a wait that can come "
-        "late, 4: a token of an older phase",
+        "late, 4: a token of an older phase, 5: a token of another mbarrier",
     }, _OTHER),
     "phase-unobserved": Detail(_PHASE),
     "uncovered-expectation": Detail(
@@ -92,7 +92,7 @@ def _find_repeated_wait(raw: RawFinding, trace: Trace) -> Event | None:
 
 
 def _alias(raw: RawFinding, places: Places) -> Finding:
-    return {1: _early, 2: _early_wait, 3: _late_wait, 4: _old_token}[raw.detail["rule"]](raw, places)
+    return {1: _early, 2: _early_wait, 3: _late_wait, 4: _old_token, 5: _foreign_token}[raw.detail["rule"]](raw, places)
 
 
 def _two(raw: RawFinding, places: Places) -> tuple[str, str]:
@@ -166,6 +166,17 @@ def _old_token(raw: RawFinding, places: Places) -> Finding:
         "a token is valid for the current phase and the previous one; an H100 compares only the lowest bit of their "
         "numbers (M13)",
         "use the token of the latest arrive, and wait once after each arrive",
+    )  # fmt: skip
+
+
+def _foreign_token(raw: RawFinding, places: Places) -> Finding:
+    name = words.mbarrier(raw, places)
+    return words.finding(
+        raw, places, f"{name}: a wait uses a token that {name} has not given",
+        words.acts(raw, places, "waits"),
+        "a token is the result of an arrive at the mbarrier that the wait names; of any other number, an H100 compares "
+        "the highest bit with the phase (M13)",
+        f"use the token of an arrive at {name}, or wait with the parity of the phase",
     )  # fmt: skip
 
 

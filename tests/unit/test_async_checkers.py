@@ -114,6 +114,8 @@ SAID: list[tuple[str, str, dict[str, int], str, str, str]] = [
      "make phase 2 wait for warp 0"),
     ("phase-alias", "wait", BAR | {"phase": 2, "rule": 4}, "",
      "`full[1]`: a wait uses a token older than phase 1", "use the token of the latest arrive"),
+    ("phase-alias", "wait", BAR | {"phase": 2, "rule": 5}, "",
+     "`full[1]`: a wait uses a token that `full[1]` has not given", "use the token of an arrive at `full[1]`"),
     ("phase-unobserved", "arrive", BAR | {"phase": 2}, "",
      "`full[1]`: arrive in phase 2 before any thread observed phase 1 complete",
      "wait for phase 1 before this arrive (`ptx.mbarrier_wait_parity()` with parity 1)"),

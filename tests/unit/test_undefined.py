@@ -96,9 +96,40 @@ DEFINED = {
     " st.global.u32 [%a], %r1;",
     "stackrestore of the inner memory": "alloca.u64 %x4, 16; st.local.u32 [%x4], 9; stacksave.u64 %x1;"
     " alloca.u64 %x2, 64; alloca.u64 %x3, 16; stackrestore.u64 %x1; ld.local.u32 %r1, [%x4]; st.global.u32 [%a], %r1;",
+    "mbarrier.try_wait of states in memory": "setp.ne.u32 %q, %t, 0; @%q bra END; mbarrier.init.shared.b64 [%m], 1;"
+    " mbarrier.init.shared.b64 [%m+8], 1; mbarrier.arrive.shared.b64 %x1, [%m]; mbarrier.arrive.shared.b64 %x2, [%m+8];"
+    " st.local.v2.u64 [own], {%x2, %x1}; ld.local.v2.u64 {%x4, %x3}, [own];"
+    " V: mbarrier.try_wait.shared.b64 %p, [%m], %x3; @!%p bra V; W: mbarrier.try_wait.shared.b64 %p, [%m+8], %x4;"
+    " @!%p bra W; END: ret;",
     "stackrestore with a guard": "setp.lt.u32 %p, %t, 5; stacksave.u64 %x1; @%p alloca.u64 %x2, 64;"
     " @%p st.local.u32 [%x2], 1; @%p stackrestore.u64 %x1; st.global.u32 [%a], 1;",
 }
+
+
+_OWN = ".func f (.reg .b64 %in) { .reg .b64 %p; .local .b64 x[2]; mov.u64 %p, x; st.local.u64 [%in], %p;"
+FUNCTIONS = {
+    "an address stored while the function runs": (
+        f"{_OWN} ld.local.u64 %p, [%in]; st.local.u64 [%p+8], %in; ld.local.u64 %p, [x+8]; ret; }}",
+        "mov.u64 %x1, own; AGAIN: call f, (%x1); add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 3; @%p bra AGAIN;",
+    ),
+    "an address that another function stores": (
+        f".func g (.reg .b64 %q) {{ st.u32 [%q], 7; ret; }} {_OWN} st.u64 [%p], %p; ld.u64 %p, [%p]; call g, (%p); }}",
+        "mov.u64 %x1, own; @%p bra END; call f, (%x1); call f, (%x1); END: st.global.u32 [%a], %n; ret;",
+    ),
+    "a distance of two addresses": (
+        ".func (.reg.b64 %v) f { .reg .b64 %p; .local.b32 x[4]; mov.u64 %p, x; sub.u64 %v, %p, %p; }",
+        "call (%x1), f; add.u64 %a, %a, %x1; st.global.u32 [%a], %n;",
+    ),
+}
+
+
+@pytest.mark.parametrize(("outside", "body"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_variables_of_functions_are_used_while_they_run(outside: str, body: str) -> None:
+    body = f"setp.ne.u32 %p, %n, 0; {body}"
+    row = Row("", "", "", "error", "verified", body=body, outside=outside)
+    fast, slow = answer(row, "vm"), answer(row, "reference")
+    assert fast == slow
+    assert fast[:2] == ("verified", ())
 
 
 @pytest.mark.parametrize("body", DEFINED.values(), ids=DEFINED)

@@ -17,9 +17,12 @@ from wsemu.model.isa import (
     LANES,
     N_OPERATIONS,
     NAMES,
+    OFFSET_MASK,
     OPCODE,
     SEGMENT_SHIFT,
     SHARED,
+    TOKEN_SPAN,
+    TOKEN_STEP,
     WAITS,
     opcodes,
 )
@@ -237,8 +240,10 @@ class Readout(Tables):
                 odd = token >> 63 if type_ is np.uint64 else token & 1
                 phase = phases[address].phase
                 phase -= odd != phase & 1  # this phase is already complete
-                if type_ is np.uint64 and token & 0xFFFFFFFF:
-                    phase = (token & 0xFFFFFFFF) - 1
+                now = phases[address].phase
+                age = now + 1 + ((address & OFFSET_MASK) // 8 + 1) * TOKEN_STEP - token & 0xFFFFFFFF
+                if type_ is np.uint64 and age < TOKEN_SPAN:
+                    phase = now - age
             groups[address, phase] = groups.get((address, phase), 0) | 1 << lane
         for (address, phase), lanes in groups.items():
             yield PhaseWait(w, lanes, pc, address, phase)

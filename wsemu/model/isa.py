@@ -141,6 +141,11 @@ ONLY_READ = 1
 """`aux` of a `bulk.wait` that waits only until the sources are read"""
 MOST_COUNT = (1 << 20) - 1
 """maximum arrivals that an mbarrier counts, and bytes that one operation on it names (PTX ISA, "mbarrier")"""
+TOKEN_STEP = 0x9E3779B1
+"""difference of the lower halves of the tokens of mbarriers next to each other; the multiples of 2^32 times the golden
+ratio are far apart"""
+TOKEN_SPAN = 1 << 15
+"""phases after which a token no longer counts as one of its mbarrier"""
 
 FIELDS = ("op", "guard", "d", "a", "b", "c", "imm", "aux")
 SIZE = {"b8": 1, "b16": 2, "b32": 4, "b64": 8, "f16": 2, "f32": 4, "f64": 8}

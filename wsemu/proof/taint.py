@@ -24,7 +24,8 @@ control; for the same reason only executed instructions count.
 
 **Phases.** The analysis follows two more results.  One is the result of a wait for an mbarrier, unless the wait blocks
 or only guards a wait that blocks.  The other is the token of an arrival if the token is used for anything but a wait,
-because a token contains the number of pending arrivals.
+because a token contains the number of pending arrivals.  So does the count that `mbarrier.pending_count` takes out of a
+token, or of any other number, for which PTX defines none.
 
 **Clocks.** A `varying` value, such as that of a clock in PTX, is followed like the result of an atomic.
 
@@ -74,6 +75,7 @@ from wsemu.model.isa import (
     SCOPES,
     SERVED,
     TENSOR_REDUCTIONS,
+    opcodes,
 )
 from wsemu.model.program import GIVES_UP, Program
 from wsemu.proof.election import Election, elections
@@ -109,14 +111,14 @@ CLOCK, PLACEMENT = "varying.b64", "varying.b32"
 """sources whose values differ between runs: a clock, and the placement of a warp on the hardware"""
 VARYING = (CLOCK, PLACEMENT)
 WAITS = tuple(find_opcodes(lambda row: row.waits == "phase"))
-ARRIVE, REDUCES = OPCODE["mbarrier.arrive"], COMBINES
+TOKENS, REDUCES = opcodes("mbarrier", "arrive", "pending_count"), COMBINES
 _OPERANDS = {
     "barrier": "barrier operand", "warp": "member mask", "async": "operand of an mbarrier operation or wait",
     "load": "coordinate of a tensor copy", "store": "size of an asynchronous copy",
     "atomic": "size of an asynchronous copy",
 }  # fmt: skip
 _SOURCE = np.array([
-    N_MEMORY <= op < N_ATOMIC or name in VARYING or op in (ARRIVE, *REDUCES) for op, name in enumerate(NAMES)
+    N_MEMORY <= op < N_ATOMIC or name in VARYING or op in (*TOKENS, *REDUCES) for op, name in enumerate(NAMES)
 ])  # fmt: skip
 """opcode -> whether the result may depend on the order of threads"""
 ACTIVE = OPCODE["activemask"]
@@ -572,7 +574,7 @@ class Analysis:
     def _why(self, pc: int) -> str:
         if self._program.code[pc, 0] == ACTIVE:
             return "which lanes are active together here is not decided, nor is"
-        if self._program.code[pc, 0] in (*WAITS, ARRIVE):
+        if self._program.code[pc, 0] in (*WAITS, *TOKENS):
             return "the answer of a wait, or the token of an arrival, differs by schedule, and so does"
         if pc not in self._targets:
             clock = NAMES[int(self._program.code[pc, 0])] == CLOCK

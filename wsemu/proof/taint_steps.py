@@ -476,7 +476,8 @@ class Decoder:
                 pc, "store", (rows[0], *guards), (), guard, rows[0], reach=UNBOUNDED, window=window, keeps=self.taint
             )
         elif name == "mbarrier.pending_count":
-            yield Step(pc, "alu", (rows[0], *guards), (fields[2],), guard, keeps=self.taint)
+            count = (fields[2],)
+            yield Step(pc, "alu", (rows[0], *guards), count, guard, array=self.bits.get(pc, 0), keeps=self.taint)
         elif operation.result:
             waits = name.startswith("mbarrier.wait")
             steering = rows[:1] if name == "mbarrier.wait" else rows

@@ -9,6 +9,7 @@ from wsemu.frontend.ptx.body import graph_registers, walk
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.heap import allocate as allocate_block
 from wsemu.frontend.ptx.heap import release as release_block
+from wsemu.frontend.ptx.lifetimes import Lifetime
 from wsemu.frontend.ptx.module import variable_size
 from wsemu.frontend.ptx.printing import print_values, read_argument, show_assertion
 from wsemu.frontend.ptx.reach import candidates
@@ -197,6 +198,7 @@ def _inline(e: Emitter, home: Module, function: Function, results: Operands, arg
     for variable, operand in zip(function.results, results, strict=True):
         names[variable.name] = _result(e, variable, operand)
     kept = e.names, e.span, e.stack, e.located
+    first = len(e.graph.types)
     top = _save_stack_pointer(e, home, function)
     after = e.new_block()
     e.frames.append(Frame(function, after, (*e.stack, e.span)))
@@ -205,7 +207,9 @@ def _inline(e: Emitter, home: Module, function: Function, results: Operands, arg
     with e.within(home):
         _body(e, function)
     e.names, e.span, e.stack, e.located = kept
-    e.frames.pop()
+    frame = e.frames.pop()
+    if frame.variables:
+        e.lifetimes.append(Lifetime(range(first, len(e.graph.types)), after, frame.variables))
     e.jump(after)
     e.place(after)
     e.guard, e.negated = TRUE, False

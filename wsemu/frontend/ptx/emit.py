@@ -26,11 +26,13 @@ from wsemu.model.program import UNDEFINED
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.heap import Heap
+    from wsemu.frontend.ptx.lifetimes import Lifetime
     from wsemu.frontend.ptx.module import Module
     from wsemu.frontend.ptx.multimem import MulticastAccess, MulticastArgument
     from wsemu.frontend.ptx.reach import Reached
     from wsemu.frontend.ptx.recursion import Instance, Region, Stack
     from wsemu.frontend.ptx.syntax import Function, Targets, UnknownDirective
+    from wsemu.frontend.ptx.variables import LocalPlace
     from wsemu.model.program import Span
 
 Clusters = Literal["none", "of one", "of several", "of some"]
@@ -89,6 +91,8 @@ class Frame:
     region: Region | None = None
     instance: Instance | None = None
     """instance of a function that may be called recursively"""
+    variables: list[LocalPlace] = field(default_factory=list)
+    """the variables of an inlined function in local memory, which end with it"""
 
 
 Handler = Callable[["Emitter", Instruction], None]
@@ -137,6 +141,8 @@ class Emitter(Steps):
         """the functions that are being inlined"""
         self.calls = 0
         """number of calls that were inlined"""
+        self.lifetimes: list[Lifetime] = []
+        """the inlined calls of functions with variables in local memory"""
         self.module_bytes = 0
         """total bytes of the variables in global and constant memory"""
         self.located = False

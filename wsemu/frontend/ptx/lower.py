@@ -18,6 +18,7 @@ from wsemu.frontend.ptx.expand import expand
 from wsemu.frontend.ptx.flight import mark_registers
 from wsemu.frontend.ptx.grid import mark_grid_barriers
 from wsemu.frontend.ptx.handlers import HANDLERS
+from wsemu.frontend.ptx.lifetimes import end_variables
 from wsemu.frontend.ptx.multimem import choose_replicas, enter_multicasts
 from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.reach import Reached
@@ -103,6 +104,7 @@ def lower(
     e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
     graph.blocks[:] = [*e.layout, *e.aside]
     graph.registers = _registers(function, graph)
+    end_variables(graph, e.lifetimes)
     finish(e)
     found: dict[str, str] = {}
     for code, what in mark_registers(graph):

@@ -20,7 +20,7 @@ from wsemu.model.program import Parameter as RegisterParameter
 from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 
 if TYPE_CHECKING:
-    from wsemu.frontend.assemble.graph import Graph, Register
+    from wsemu.frontend.assemble.graph import Graph, Instruction, Register
     from wsemu.frontend.ptx.emit import Emitter
     from wsemu.frontend.ptx.syntax import Variable
 
@@ -86,10 +86,14 @@ class LocalPlace:
     offset: int
     number: int
     """number of the variable in its addresses, from 1"""
+    named: list[Instruction] = field(default_factory=list)
+    """the instructions that compute addresses with this number"""
 
     def address(self, e: Emitter) -> Register:
         """Return the address of the thread's own copy."""
-        return self._array_address(e, self.number)
+        address = self._array_address(e, self.number)
+        self.named.append(e.code[-1])
+        return address
 
     def short_address(self, e: Emitter) -> Register:
         """Return an address whose low 32 bits are the whole offset."""
@@ -346,11 +350,16 @@ def local(e: Emitter, variable: Variable, *, writable: bool = True) -> LocalPlac
         offset = -(-(instance.local_bytes + STACK_UNIT) // unit) * unit
         instance.local_bytes = -(-(offset + variable_size(variable)) // 16) * 16
         return FramePlace(variable, e.stack_memory.frame, offset, instance.entered)
-    offset = -(-graph.local_bytes // alignment(variable)) * alignment(variable)
+    ends = len(e.frames) > 1 and variable.space == "local"
+    unit = max(alignment(variable), STACK_UNIT * ends)
+    offset = -(-(graph.local_bytes + STACK_UNIT * ends) // unit) * unit
     graph.local_bytes = -(-(offset + variable_size(variable)) // 16) * 16
     graph.locals.append(_array(variable, offset)._replace(writable=writable))
     number = len(graph.locals)
-    return LocalPlace(variable, offset, number if number < ON_STACK else 0)
+    place = LocalPlace(variable, offset, number if number < ON_STACK else 0)
+    if ends:
+        e.frames[-1].variables.append(place)
+    return place
 
 
 def module(graph: Graph, variable: Variable) -> ModulePlace:

@@ -109,6 +109,8 @@ from wsemu.model.isa import (
     REMOTE,
     SEGMENT_SHIFT,
     SHARED,
+    TOKEN_SPAN,
+    TOKEN_STEP,
     WAIT_RELAXED,
     opcodes,
 )
@@ -222,6 +224,18 @@ def word(b):
     """Return the 64 bits that the hardware stores for an mbarrier (M1)."""
     low = (-b.tx & 0x1FFFFF) << 21 | (-b.expected & 0xFFFFF) << 1
     return (b.phase & 1) << 63 | (-b.pending & 0xFFFFF) << 43 | low
+
+
+@compiled
+def lower_half(b):
+    """Return the lower half of a token of the current phase, which distinguishes mbarriers by their locations."""
+    return (b.phase + 1 + (b.word + 1) * TOKEN_STEP) & LOW
+
+
+@compiled
+def token_age(b, token):
+    """Return how many phases ago an mbarrier gave a token; TOKEN_SPAN or more if it did not."""
+    return (lower_half(b) - token) & LOW
 
 
 @compiled
@@ -494,7 +508,7 @@ def arrive(m, b, w, pc, registers, i, lanes):
     """Arrive once for all of some lanes, and return whether the hardware continues."""
     count = total_u32(registers + i.b, lanes)
     if i.d:
-        write_tokens(registers, i.d, lanes, (word(b) & ~LOW) | ((b.phase + 1) & LOW))
+        write_tokens(registers, i.d, lanes, (word(b) & ~LOW) | lower_half(b))
     if not enough(m, b, w, pc, lanes, count):
         return False
     adding = above_u32(registers + i.b, 0) & lanes
@@ -745,11 +759,9 @@ def answer(m, registers, i, lane):
     odd = 0
     if i.op == WAIT:
         token = load_i64(registers + i.b + 8 * lane)
-        low = token & LOW
-        if low:
-            passed = (b.phase - (low - 1)) & LOW  # phases since, mod 2^32
-            asked = b.phase - passed if passed < 1 << 31 else b.phase + (1 << 32) - passed
-            return passed == 1, asked, number
+        age = token_age(b, token)
+        if age < TOKEN_SPAN:
+            return age == 1, b.phase - age, number
         odd = (token >> 63) & 1
     else:
         odd = load_u32(registers + i.b + 4 * lane) & 1
@@ -852,19 +864,25 @@ def end_wait(m, w, pc, registers, i, mask, true):
 
 @compiled
 def judge_tokens(m, w, pc, registers, i, mask):
-    """Report tokens of phases before the previous one: the hardware confuses them with later phases (M13)."""
+    """Report tokens of phases before the previous one, and of other mbarriers: the hardware compares one bit (M13)."""
     rest = mask if i.op == WAIT else 0
     while rest:
         group = same_word(registers, i.a, i.imm, rest)
         rest &= ~group
         b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
-        old = 0
+        old, foreign = 0, 0
         for lane in set_bits(group):
-            _, asked, _ = answer(m, registers, i, lane)
-            if asked < b.phase - 1:
+            age = token_age(b, load_i64(registers + i.b + 8 * lane))
+            if age >= TOKEN_SPAN:
+                foreign |= 1 << lane
+            elif age > 1:
                 old |= 1 << lane
         if old:
             record_finding(m.report_entry, m.address, (ALIAS, pc, w, old, -1, -1), (address_of(b), b.phase, 4, -1, 0))
+        if foreign:
+            record_finding(
+                m.report_entry, m.address, (ALIAS, pc, w, foreign, -1, -1), (address_of(b), b.phase, 5, -1, 0)
+            )
 
 
 @compiled

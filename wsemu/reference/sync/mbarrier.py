@@ -25,6 +25,8 @@ from wsemu.model.isa import (
     REMOTE,
     SEGMENT_SHIFT,
     SHARED,
+    TOKEN_SPAN,
+    TOKEN_STEP,
     WAIT_RELAXED,
     WAITS,
 )
@@ -90,8 +92,14 @@ class Mbarrier:
 
     @property
     def token(self) -> int:
-        """Return the token of an arrival."""
-        return self.word >> 32 << 32 | (self.phase + 1) & 0xFFFFFFFF
+        """Return the token of an arrival.  Its lower half belongs to the phase and to the location of the object."""
+        own = (1 + (self.address & OFFSET_MASK) // SIZE) * TOKEN_STEP
+        return self.word >> 32 << 32 | own + self.phase + 1 & 0xFFFFFFFF
+
+    def asked_phase(self, token: int) -> int | None:
+        """Return the phase of a token of this object; None for any other number."""
+        age = (self.token - token) % (1 << 32)
+        return self.phase - age if age < TOKEN_SPAN else None
 
 
 class Mbarriers:
@@ -575,6 +583,8 @@ class Answer(NamedTuple):
     yes: bool
     stale: bool = False
     """true if the lane waits for a phase that is too old"""
+    foreign: bool = False
+    """true if the state is not the result of an arrival at this mbarrier"""
 
 
 def _answer(run: WarpRun, name: str, fields: list[int], lane: int) -> Answer:
@@ -583,17 +593,17 @@ def _answer(run: WarpRun, name: str, fields: list[int], lane: int) -> Answer:
     mbarrier = run.cta.mbarriers.live.get(address)
     if mbarrier is None:
         return Answer(address, -1, yes=False)
-    phase = mbarrier.phase
+    phase, foreign = mbarrier.phase, False
     if name == "mbarrier.wait.parity":
         parity = run.read(fields[4], "b32", lane) & 1
     else:
         token = run.read(fields[4], "b64", lane)
-        if token & 0xFFFFFFFF:
-            asked = (token & 0xFFFFFFFF) - 1
+        asked = mbarrier.asked_phase(token)
+        if asked is not None:
             return Answer(address, asked, yes=asked == phase - 1, stale=asked < phase - 1)
-        parity = token >> 63
+        parity, foreign = token >> 63, True
     yes = parity != phase & 1
-    return Answer(address, phase - yes, yes=yes)
+    return Answer(address, phase - yes, yes=yes, foreign=foreign)
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
@@ -604,9 +614,11 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
         at = at_(run, there)
         phases.used(at, mbarrier)
         stale = sum(1 << lane for lane in list_lanes(there) if answers[lane].stale)
-        if stale:
-            detail = {"address": mbarrier.address, "phase": mbarrier.phase, "rule": phases.STALE, "other_lane": -1}
-            at.report("phase-alias", stale, None, **detail)
+        foreign = sum(1 << lane for lane in list_lanes(there) if answers[lane].foreign)
+        for wrong, rule in ((stale, phases.STALE), (foreign, phases.FOREIGN)):
+            if wrong:
+                detail = {"address": mbarrier.address, "phase": mbarrier.phase, "rule": rule, "other_lane": -1}
+                at.report("phase-alias", wrong, None, **detail)
         if fields[7] & PEEK:
             _check_observed(run, mbarrier, there, answers)
     if fields[7] & PEEK:

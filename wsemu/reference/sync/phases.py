@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wsemu.reference.run import Cta, CtaGroup, Launch
     from wsemu.reference.sync.mbarrier import Mbarrier
 
-RECYCLE, EARLY, LATE, STALE = 1, 2, 3, 4
+RECYCLE, EARLY, LATE, STALE, FOREIGN = 1, 2, 3, 4, 5
 """`rule` of a phase-alias finding"""
 GIVES_NARROW, TAKES_NARROW = 0, 1
 """`what` of a scope finding: the release, or the acquire, is too narrow"""
