@@ -198,3 +198,36 @@ def test_an_order_of_lanes_that_run_apart_is_replayed(engine: Any) -> None:
     (finding,) = report.errors
     assert finding.code == "deadlock"
     assert replayed(report, bound, finding).end == "deadlock"
+
+
+WIDTHS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x_)
+{
+  .reg .b32 %i, %t, %c, %v; .reg .b64 %x, %w; .reg .pred %q;
+  ld.param.u64 %x, [x_]; mov.u32 %i, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %t, %ntid.x; mad.lo.u32 %i, %c, %t, %i;
+  atom.relaxed.gpu.global.add.u32 %v, [%x], 1;
+  setp.eq.u32 %q, %i, 0; @%q bra FIRST;
+  red.relaxed.gpu.global.add.u32 [%x + 8], 1; ret;
+FIRST:
+  setp.eq.u32 %q, %v, 0; @%q ret;
+  OTHER
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("grid", "block", "code"), [(2, 1, "race"), (1, 2, "intra-warp-race")])
+@pytest.mark.parametrize(
+    "other", ["red.relaxed.gpu.global.add.u64 [%x + 8], 1;", "ld.relaxed.gpu.global.u64 %w, [%x + 8];"]
+)
+def test_atomics_of_two_widths_race(other: str, grid: int, block: int, code: str, engine: Any) -> None:
+    """In the initial order, the first thread does not execute the wider one."""
+    kernel = wsemu.load_ptx(WIDTHS.replace("OTHER", other))["k"]
+    report, _ = checked(kernel, grid, block, (np.zeros(4, np.uint32),), engine)
+    assert code in {error.code for error in report.errors}
+    same = wsemu.load_ptx(WIDTHS.replace("OTHER", other.replace("64", "32").replace("%w", "%v")))["k"]
+    assert wsemu.check(same, grid, block, (np.zeros(4, np.uint32),), engine=engine).verdict == "verified"

@@ -252,7 +252,9 @@ class _Touch(NamedTuple):
     step: int
     writes: bool
     plain: bool
-    """true if one of them is a plain access"""
+    """true if one of them is a plain access, or if they are atomics of several widths"""
+    size: int
+    """width of the last one"""
 
 
 _TABLES = (
@@ -749,7 +751,7 @@ class Knowledge:
             entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
             places = [
                 (own, start) for start in range(address, address + size, self.grain)
-                if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere)
+                if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere, size)
             ]  # fmt: skip
             for place in places:
                 if store and not atomic and touched.setdefault(place, thread) != thread:
@@ -763,18 +765,17 @@ class Knowledge:
             for place in places:
                 self._remember(place, entry, writes)
 
-    def _matters(self, place: Place, thread: Thread, writes: bool, plain: bool) -> bool:
+    def _matters(self, place: Place, thread: Thread, writes: bool, plain: bool, size: int) -> bool:
         """Return whether an access must be recorded and checked against earlier ones: not while its location has no
         conflict.
         """
         if place in self.shared.common:
             return True
         before = self.touched.get(place)
-        touch = _Touch(thread, self.step, writes, plain)
+        touch = _Touch(thread, self.step, writes, plain, size)
         if before is not None:
-            touch = _Touch(
-                thread if before.thread == thread else -1, self.step, writes or before.writes, plain or before.plain
-            )
+            plain = plain or before.plain or size != before.size
+            touch = _Touch(thread if before.thread == thread else -1, self.step, writes or before.writes, plain, size)
             again = before.thread != thread or before.step != self.step or thread == _COPIES
             if again and touch.writes and (touch.plain or (before.thread == _REDUCES != thread)):
                 self.shared.common.add(place)
@@ -791,7 +792,7 @@ class Knowledge:
         """Add a touch to the hash of all touches of its CTA, or remove it: both are an exclusive or."""
         if (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY in self.apart:
             return
-        now = hash((place[1], touch.writes, touch.plain))
+        now = hash((place[1], touch.writes, touch.plain, touch.size))
         self.touched_keys[place[0]] = self.touched_keys.get(place[0], 0) ^ now
 
     def _has_observed(self, cta: int, entry: Entry, thread: Thread) -> bool:
@@ -912,8 +913,8 @@ class Knowledge:
         before = self.touched.get(place)
         reduces = kind == ATOMIC and (before is None or before.thread == _REDUCES)
         if reduces:
-            return self._matters(place, _REDUCES, writes=True, plain=False)
-        return self._matters(place, _COPIES, kind != READ, plain=True)
+            return self._matters(place, _REDUCES, writes=True, plain=False, size=0)
+        return self._matters(place, _COPIES, kind != READ, plain=True, size=0)
 
     def _credit(self, made: Made) -> None:
         """Release completed copies to their phase; nothing else of the issuing thread is released."""
