@@ -3,8 +3,9 @@
     python benchmarks/doors.py [--programs 3000] [--seed 0] [--workers N]
 
 Makes kernels of Numba's dialect (tests/properties/door_programs.py), runs each from its source and from the PTX that
-Numba-CUDA makes of it, and compares bits, verdicts and the codes of errors.  Needs Numba-CUDA with its compiler, and no
-GPU.  Prints how many programs had which outcome, and every disagreement.  Exit code 1 if there is one.
+Numba-CUDA makes of it, and compares bits, verdicts and the codes of errors.  It needs Numba-CUDA with its compiler
+(`pip install 'wsemu[gpu]'`), and no GPU.  Prints how many programs had which outcome, and every disagreement.  Exit
+code 1 if there is one.
 
 The programs depend on the seed alone, not on the number of workers.
 """
@@ -23,6 +24,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.properties.door_programs import Compared, compare_doors, door_program
+from wsemu.backends import numba_cuda
+from wsemu.model.errors import UsageError
 
 CHUNK = 5
 """number of programs that a worker processes at a time"""
@@ -45,6 +48,10 @@ def main() -> int:
     options = parser.parse_args()
     if options.programs < 1 or options.workers < 1:
         parser.error("give 1 or more programs and workers")
+    try:
+        numba_cuda.numba_cuda()
+    except UsageError as error:
+        parser.error(str(error))
     started = time.perf_counter()
     found: Counter[str] = Counter()
     complaints = 0
