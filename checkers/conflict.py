@@ -40,6 +40,7 @@ ASYNCHRONOUS = {
 }
 UNCOMPARED = {
     "uncompared": "thread instructions of the launch, which are too many to compare what its racing stores write",
+    "poll": "a wait whose answer may change what racing stores write; they write the same value in this run",
 }
 _DONE = {READ: "loaded", WRITE: "stored", ATOMIC: "updated atomically"}
 

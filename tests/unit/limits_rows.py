@@ -310,6 +310,8 @@ host threads count as one
     test_between.py::test_threads_of_the_host_count_as_one
 accesses of the host are determined from the source lines
     test_between.py::test_an_access_of_the_host_is_one_that_a_line_names
+whether stores that nothing orders, and that write the same value
+    test_equal_stores_and_polls.py::test_a_poll_leaves_equal_stores_open
 zero-column masks
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
 an address that a kernel stores in dynamic shared memory

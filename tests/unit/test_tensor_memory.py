@@ -244,6 +244,20 @@ def test_products_of_weights_agree(rows: int, columns: int):
     assert results(text, random_bytes("f16", 8192), NOTHING, columns).any()
 
 
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_zero_column_mask_of_zero_selects_no_column(engine: Engine):
+    plain = "tcgen05.mma.ws.cta_group::1.kind::f16 [%r11], %rd6, %rd7, %r15, %p5;"
+    found = []
+    for issued in (plain, plain.replace("%p5;", "%p5, 0;")):
+        text = program(with_descriptors(A, B, instruction(64, 64)), ISSUE.format(issued=issued), dump(32), columns=64)
+        arguments = random_bytes("f16", 8192), NOTHING.copy(), np.zeros((128, 32), np.uint32)
+        report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 128, arguments, engine=engine)
+        assert report.verdict == "verified", str(report)
+        found.append(arguments[2])
+    assert found[0].any()
+    assert (found[0] == found[1]).all()
+
+
 COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r4];"
 RUN = program(with_descriptors(A, B, instruction(128, 8)), ISSUE.format(issued=multiply("f16")), dump(8))
 MMA = multiply("f16")

@@ -30,7 +30,7 @@ from wsemu.model.codes import CODES
 from wsemu.model.data import replace
 from wsemu.model.effects import PUTS
 from wsemu.model.errors import UnsupportedError
-from wsemu.model.isa import ATOMIC, FIRST_STORE, LANES, N_ATOMIC, N_MEMORY, NAMES, WRITE, access_shape
+from wsemu.model.isa import ATOMIC, FIRST_STORE, LANES, N_ATOMIC, N_MEMORY, NAMES, OPERATIONS, WRITE, access_shape
 from wsemu.model.outcome import COMPARED
 from wsemu.proof.taint import examine
 from wsemu.proof.together import known_masks
@@ -87,8 +87,9 @@ def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
     more = [raw for raw in told if raw.code in WATCHED and raw.code not in RACES and _key(raw) not in known]
     if any(CODES[raw.code].severity == "error" for raw in more):
         return run
-    if _may_differ(bound, outcome, {pc for raw in (*racing, *more) for pc in (raw.pc, raw.other_pc)}):
-        return run
+    sources = _find_influences(bound, outcome, {pc for raw in (*racing, *more) for pc in (raw.pc, raw.other_pc)})
+    if sources:
+        return _note_polls(bound.program, run, sources)
     findings = sorted([*findings, *more], key=_key)
     equal = frozenset(pair for raw in racing for pair in ((raw.pc, raw.other_pc), (raw.other_pc, raw.pc)))
     return replace(outcome, findings=findings, equal_stores=equal), trace, initial
@@ -190,16 +191,35 @@ def _with_stores_joined(
     return [*found.values()]
 
 
-def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:
-    """Return whether another schedule, or another run, may have other values or paths for one of these stores.  If so,
-    all interleavings of the atomics are explored; in them the stores may be ordered, or may race."""
+def _find_influences(bound: Bound, outcome: Outcome, stores: set[int]) -> set[int]:
+    """Return the sources by which another schedule, or another run, may have other paths, or other values for one of
+    these stores.
+
+    If they are atomics, all interleavings are explored; in them the stores may be ordered, or may race.
+    """
     x, y, z = bound.configuration.block
     analysis = examine(
         bound.program, outcome.executions, address_rows(bound.program, bound.rows, bound.names, bound.arrays).get,
         lockstep=bound.settings.lockstep, lanes_by_x=x % LANES == 0 or y == z == 1,
         settled=known_masks(bound.program, strict=bound.settings.strict),
     )  # fmt: skip
-    return analysis is not None and (bool(analysis.find_tainted) or analysis.stores_other_values(stores))
+    if analysis is None:
+        return set()
+    return {tainted.source for tainted in analysis.find_tainted} | {*analysis.find_stored(stores).values()}
+
+
+def _note_polls(program: Program, run: Ran, sources: set[int]) -> Ran:
+    """Return the run with a poll in the detail of each race of stores if polls alone influence the launch.  The stores
+    write the same value in this run, so it shows no race."""
+    if any(OPERATIONS[NAMES[int(program.code[pc, 0])]].kind != "async" for pc in sources):
+        return run
+    outcome, trace, initial = run
+    poll = {"poll": min(sources)}
+    findings = [
+        replace(raw, detail=raw.detail | poll) if raw.code in RACES and _are_stores(raw) else raw
+        for raw in outcome.findings
+    ]
+    return replace(outcome, findings=findings), trace, initial
 
 
 def _note_uncompared(run: Ran) -> Ran:

@@ -223,6 +223,8 @@ class _Judgment:
         self.assigned: Sequence[str] = ()
         self.failing: list[RawFinding] = []
         """failed assertions that depend on the schedule"""
+        self.equal_here: dict[str, str] = {}
+        """races of stores of one value that polls may change"""
         self.alike: Decided | None = None
         """the result of a program that is quicker than the interleavings"""
         self.decided: Decided | None = None
@@ -265,9 +267,12 @@ class _Judgment:
         self.wanted, self.loads = _separate_phase_loads(self.wanted, places, self.trace_of)
         self.wanted, self.columns = _separate_reuse(self.wanted, places, self.configuration)
         self.wanted, self.failing = _separate_assertions(self.wanted, depends)
+        self.wanted, self.equal_here = _separate_equal_stores(self.wanted, places)
 
     def run_variants(self) -> None:
         """Run the launch with other columns of tensor memory and other assignments of clusters."""
+        if self.equal_here:  # these runs would report the stores
+            return
         if self.methods.move_columns is not None and not _has_errors(self.wanted):
             moved = self.methods.move_columns(self.places)
             self.wanted, self.columns = [*self.wanted, *moved.findings], [*self.columns, *moved.reasons]
@@ -348,8 +353,8 @@ class _Judgment:
         find = self.methods.find_unordered_load
         if find is not None and not any(self.doubts) and not (self.decided and self.decided.proven):
             self.doubts = self.doubts._replace(undefined=_load_doubts(self.places, find()))
-        if self.analysis is not None:
-            self.doubts = self.doubts._replace(unequal=_unequal_values(self.places, self.analysis))
+        unequal = {} if self.analysis is None else _unequal_values(self.places, self.analysis)
+        self.doubts = self.doubts._replace(unequal=unequal | self.equal_here)
 
     def report(self, notes: tuple[str, ...], started: float) -> Report:
         """Return the report with the verdict."""
@@ -943,6 +948,18 @@ def _separate_compares(
         if raw in failing
     ]
     return [raw for raw in wanted if raw not in failing], list(dict.fromkeys(reasons))
+
+
+def _separate_equal_stores(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], dict[str, str]]:
+    """Remove races of stores that write the same value in this run, and that polls may change; give a reason for each,
+    with the word for its source."""
+    equal = [raw for raw in wanted if raw.code in RACES and "poll" in raw.detail]
+    reasons = [
+        f"{places.where(raw.other_pc)} and line {places.line(raw.pc)}: nothing orders these stores, which write the "
+        f"same value in this run; whether they do in another one depends on {_source(places, raw.detail['poll'])[1]}"
+        for raw in equal
+    ]
+    return [raw for raw in wanted if raw not in equal], dict.fromkeys(reasons, "polls")
 
 
 def _separate_phase_loads(

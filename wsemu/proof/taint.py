@@ -413,10 +413,6 @@ class Influence:
         found: dict[int, int] = self._answer(("stored", wanted), lambda: self.analysis.find_stored(wanted))
         return found
 
-    def stores_other_values(self, pcs: Iterable[int]) -> bool:
-        """Return whether one of the stores `pcs` may write another value in another order or another run."""
-        return bool(self.find_stored(pcs))
-
 
 class Analysis:
     """The influence of executed sources on registers, memory and control.  `sources`: their pcs."""

@@ -1,7 +1,7 @@
 """tcgen05: tensor memory, and matrix operations on it (PTX ISA 9.7.16).
 
-Not modeled: `shift`, `ashift`, `alloc.exclusive`, reductions of `ld`, scale-input-d, zero-column masks, and all
-instructions of sm_107.
+Not modeled: `shift`, `ashift`, `alloc.exclusive`, reductions of `ld`, scale-input-d, zero-column masks except 0, and
+all instructions of sm_107.
 """
 
 from __future__ import annotations
@@ -235,6 +235,8 @@ def _multiply(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
         auxiliary |= MASKED
         more = more[1:]
     uses, *last = more
+    if weights and len(last) == 1 and isinstance(last[0], Number) and not last[0].value:
+        last = []  # a zero-column mask that selects no column
     if last:  # scale-input-d, or a zero-column mask
         raise UnhandledForm
     _emit_multiply(e, auxiliary, (d, a, b, i, uses), factors, metadata, masks)

@@ -1,0 +1,51 @@
+"""Tensor maps that a program asks the driver for."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from wsemu.native import session as native
+from wsemu.native.messages import TENSOR_MAP, Operation
+
+INVALID, NOT_SUPPORTED = 1, 801
+SWIZZLE_32B = 1
+
+
+class Refusals(native.Watch):
+    """Keeps what a program is refused."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def note_refusal(self, what: str, error: Any) -> None:
+        self.found.append(f"{what}: {error}")
+
+
+def encode(folder: Any, type_: int, swizzle: int = 0) -> tuple[int, list[str]]:
+    """Return the driver's code for a map of 256 x 8 elements, and what it is refused for."""
+    fields = [0] * 34
+    fields[:7] = type_, 2, 1 << 40, 0, swizzle, 0, 0
+    fields[7:9], fields[12], fields[16:18], fields[21:23] = (256, 8), 256, (128, 8), (1, 1)
+    watch = Refusals()
+    reply = native.Session(folder, watch).handle(Operation.MAP, TENSOR_MAP.pack(*fields))
+    return struct.unpack_from("<I", reply)[0], watch.found
+
+
+def test_known_types_are_encoded(tmp_path):
+    assert encode(tmp_path, 0) == (0, [])
+    assert encode(tmp_path, 13) == (0, [])
+
+
+@pytest.mark.parametrize(("type_", "swizzle", "name"), [
+    (14, 0, "16U4_ALIGN16B"), (15, 0, "16U6_ALIGN16B"), (0, 5, "128B_ATOM_32B_FLIP_8B"), (0, 6, "128B_ATOM_64B"),
+])  # fmt: skip
+def test_a_map_that_is_not_modelled_is_refused_by_name(type_, swizzle, name, tmp_path):
+    assert encode(tmp_path, type_, swizzle) == (NOT_SUPPORTED, [f"tensor map: `{name}` is not modelled"])
+
+
+@pytest.mark.parametrize(("type_", "swizzle"), [(16, 0), (0, 7), (0, SWIZZLE_32B)])
+def test_what_no_driver_takes_is_an_invalid_argument(type_, swizzle, tmp_path):
+    assert encode(tmp_path, type_, swizzle) == (INVALID, [])
