@@ -24,11 +24,13 @@ from wsemu.model.launch_shape import configure
 from wsemu.model.work import NOTHING, find_work
 from wsemu.patterns import CudaDMASequential
 from wsemu.report.terminal import QuietPrinter
+from wsemu.report.timing_page import predicted_page
 from wsemu.timing.clusters import AMOUNT, EVENT, REMOTE
 from wsemu.timing.constants import H200
 from wsemu.timing.predict import predict
 from wsemu.timing.stall_view import accumulate_stalls
 from wsemu.timing.stream import first_cta, follow
+from wsemu.timing.time import examine_launch
 from wsemu.timing.traffic import IN_SHARED
 
 if TYPE_CHECKING:
@@ -300,6 +302,28 @@ def test_a_trace_has_the_waits_of_all_warps_in_cycles(tmp_path: Path) -> None:
     for warp in (0, 1):
         own = [event for event in slices if event["tid"] == warp]
         assert all(a["ts"] <= b["ts"] for a, b in itertools.pairwise(own))
+
+
+def test_a_page_has_a_row_for_each_warp_and_barrier(tmp_path: Path) -> None:
+    (tmp_path / "ring.py").write_text(RING, encoding="utf-8")
+    done = command("time", "--no-numba-ptx", "--no-run", "-o", "waits.html", "ring.py", cwd=tmp_path)
+    assert done.returncode == 0
+    page = (tmp_path / "waits.html").read_text(encoding="utf-8")
+    for text in (">warp 0<", ">warp 1<", ">barrier ", "why-long_scoreboard", "generation 0, cycles "):
+        assert text in page
+    assert "<script" not in page
+
+
+def test_a_page_escapes_the_names_of_a_kernel(rings: dict[int, Path]) -> None:
+    kernel = wsemu.load_ptx(rings[2])["ring"]
+    prediction, found = examine_launch(
+        kernel, configure(CTAS, 288, dynamic_shared=2 * (TILE + 16)), arrays(), "H200", spans=1000
+    )
+    page = predicted_page(found, prediction.model_copy(update={"kernel": "<script>x</script>&"}))
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;x&lt;/script&gt;&amp;") >= 2
+    assert "mbarrier at 0x" in page
+    assert "phase 1, cycles " in page
 
 
 def test_a_plan_has_the_time_of_its_transfer() -> None:

@@ -358,7 +358,7 @@ def time(
     launch: Annotated[int | None, typer.Option(min=1, help="Predict only this launch, from 1.  [default: all]")] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write the predicted waits to FILE.json, for Perfetto."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write the waits to FILE.html, a page, or FILE.json."),
     ] = None,
     what_if: Annotated[
         str,

@@ -15,6 +15,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
 from wsemu.report.terminal import QuietPrinter
 from wsemu.report.timing import format_prediction
+from wsemu.report.timing_page import predicted_page
 from wsemu.report.timing_trace import predicted_trace
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Settings
     from wsemu.timing.prediction import Prediction
 
+OUTPUTS = {".html": predicted_page, ".json": predicted_trace}
+"""suffix of an output file -> the function that creates its text"""
 MOST_SPANS = 200_000
 """maximum number of waits in a trace; later ones are omitted"""
 
@@ -47,7 +50,7 @@ class Wanted(NamedTuple):
     resident: int | None = None
     """number of co-resident CTAs of a multiprocessor; None: the maximum"""
     output: Path | None = None
-    """file for the predicted waits, as a trace for Perfetto"""
+    """file for the predicted waits: a page, or a trace for Perfetto"""
     stalls: int | None = None
     """warp whose stalls by Fermi's latencies are printed"""
 
@@ -98,7 +101,7 @@ class Clock:
         try:
             found, run = examine_launch(kernel, configuration, arguments, wanted.device, **options)
             if wanted.output is not None:
-                wanted.output.write_text(predicted_trace(run, found), encoding="utf-8")
+                wanted.output.write_text(OUTPUTS[wanted.output.suffix](run, found), encoding="utf-8")
             stalls = [] if wanted.stalls is None else format_stalls(run, wanted.stalls)
         except OSError as error:
             raise UsageError(f"cannot write `{wanted.output}`: {error.strerror or error}") from None
@@ -128,8 +131,8 @@ def run(
     printer = QuietPrinter()
     try:
         device_named(wanted.device)
-        if wanted.output is not None and wanted.output.suffix != ".json":
-            raise UsageError(f"`{wanted.output}` is not .json: predicted waits are written as JSON for Perfetto")
+        if wanted.output is not None and wanted.output.suffix not in OUTPUTS:
+            raise UsageError(f"`{wanted.output}` is neither {' nor '.join(OUTPUTS)}: its name says what to write")
         targets = find_targets(file, arguments, launch)
         _, settings = resolve_settings(file, given)
     except UsageError as error:

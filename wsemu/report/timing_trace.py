@@ -30,7 +30,7 @@ def predicted_trace(found: Predicted, prediction: Prediction) -> str:
         "kernel": prediction.kernel, "device": prediction.device, "axis": AXIS, "accuracy": prediction.accuracy,
         "microseconds": round(prediction.microseconds, 3), "bound_by": prediction.bound_by,
     }  # fmt: skip
-    events = [*_tracks(found, stream.warps), *_slices(found, stream.warps)]
+    events = [*_tracks(found, stream.warps), *wait_slices(found, stream.warps)]
     return (
         json.dumps({"displayTimeUnit": "ms", "otherData": other, "traceEvents": events}, separators=(",", ":")) + "\n"
     )
@@ -44,7 +44,7 @@ def _tracks(found: Predicted, warps: int) -> Iterator[_Event]:
             yield {"ph": "M", "name": "thread_name", "pid": cta, "tid": warp, "args": {"name": f"warp {warp}"}}
 
 
-def _slices(found: Predicted, warps: int) -> Iterator[_Event]:
+def wait_slices(found: Predicted, warps: int) -> Iterator[_Event]:
     """Yield the waits, and the issues between two of them as one slice."""
     program = found.stream.bound.program
     open_: dict[int, _Event] = {}

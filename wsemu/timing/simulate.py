@@ -61,6 +61,8 @@ class Run(NamedTuple):
     """(cycles, number of items so far)"""
     load: Load
     spans: npt.NDArray[np.void] | None
+    phases: npt.NDArray[np.void] | None
+    """complete phases of mbarriers and generations of named barriers, if waits are listed"""
     stuck: tuple[int, ...] = ()
     """instructions at which warps wait at the end of a run that did not complete"""
 
@@ -110,7 +112,7 @@ def run(
         "barriers": np.zeros(resident * BARRIERS, layout.BARRIER),
         "phases": np.zeros(resident * objects, layout.PHASE), "stalls": np.zeros((total, len(REASONS)), np.int64),
         "by_pc": np.zeros((instructions, len(REASONS)), np.int64), "samples": np.zeros((SAMPLES * 2, 2), np.int64),
-        "spans": np.zeros(max(1, spans), layout.SPAN),
+        "spans": np.zeros(max(1, spans), layout.SPAN), "periods": np.zeros(max(1, spans), layout.PERIOD),
     }  # fmt: skip
     for name, array in arrays.items():
         one[name] = address_of(array)
@@ -139,6 +141,7 @@ def run(
             min(1.0, int(one["l2_bytes"]) / end * active / (device.l2 * merged)),
         ),
         spans=arrays["spans"][: int(one["span_count"])] if spans else None,
+        phases=arrays["periods"][: int(one["period_count"])] if spans else None,
         stuck=tuple(sorted({int(flow["pc"][w]) for w in waiting})),
     )
 

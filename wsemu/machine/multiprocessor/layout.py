@@ -57,9 +57,12 @@ FLOW = record(
     product_closed=1,
     product_groups=GROUPS,
 )
-BARRIER = record(arrived=1, last=1)
-PHASE = record(pending=1, bytes=1, phase=1, when=1, done=4)
+BARRIER = record(arrived=1, first=1, last=1)
+PHASE = record(pending=1, bytes=1, phase=1, when=1, begin=1, done=4)
+BAR_BASE = 1 << 32
+"""added to the number of a named barrier, to distinguish it from an object with phases"""
 SPAN = record(warp=1, pc=1, reason=1, begin=1, end=1)
+PERIOD = record(cta=1, number=1, begin=1, end=1)  # a complete phase or generation
 
 MODEL = record(
     warps=1,  # of a CTA
@@ -91,6 +94,8 @@ MODEL = record(
     spans=1,  # SPAN[span_room]
     span_room=1,
     span_count=1,
+    periods=1,  # PERIOD[span_room]
+    period_count=1,
     # what is free when
     issue_free=4,
     pipe_free=4 * PIPES,
@@ -152,4 +157,4 @@ MODEL = record(
 
 item_at, stretch_at, chunk_at, value_at = (viewer(one) for one in (ITEM, STRETCH, CHUNK, VALUE))
 next_at, flow_at, barrier_at, phase_at = (viewer(one) for one in (NEXT, FLOW, BARRIER, PHASE))
-span_at, model_at = viewer(SPAN), viewer(MODEL)
+span_at, period_at, model_at = viewer(SPAN), viewer(PERIOD), viewer(MODEL)

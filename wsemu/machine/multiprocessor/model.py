@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.multiprocessor.layout import (
+    BAR_BASE,
     GROUPS,
     KINDS,
     NEVER,
@@ -20,6 +21,7 @@ from wsemu.machine.multiprocessor.layout import (
     item_at,
     model_at,
     next_at,
+    period_at,
     phase_at,
     span_at,
     stretch_at,
@@ -65,6 +67,18 @@ def note(m, w, pc, reason, begin, end):
         span.begin = begin
         span.end = end
         m.span_count += 1
+
+
+@compiled
+def note_period(m, cta, number, begin, end):
+    """List a complete phase or generation."""
+    if m.period_count < m.span_room:
+        period = period_at(m.periods, m.period_count)
+        period.cta = cta
+        period.number = number
+        period.begin = begin
+        period.end = end
+        m.period_count += 1
 
 
 @compiled
@@ -156,6 +170,8 @@ def meet(m, w, cta, kind, v, t, pc):
     s = max(t, m.barrier_free)
     m.barrier_free = s + m.bar_arrive
     b = barrier_at(m.barriers, cta * BARRIERS + v.x)
+    if b.arrived == 0:
+        b.first = s
     b.arrived += 1
     b.last = max(b.last, s)
     if kind == BAR_SYNC:
@@ -167,16 +183,13 @@ def meet(m, w, cta, kind, v, t, pc):
     if b.arrived < v.y:
         return NEVER if kind == BAR_SYNC else t
     go = b.last + m.bar_wake
+    note_period(m, cta, BAR_BASE + v.x, b.first, b.last)
     b.arrived = 0
     b.last = 0
     release(m, cta, BAR_BASE + v.x, NEVER, go, AT_BARRIER)
     if kind == BAR_SYNC:
         return go
     return t
-
-
-BAR_BASE = 1 << 32
-"""added to the number of a named barrier, to distinguish it from an object with phases"""
 
 
 @compiled
@@ -239,6 +252,8 @@ def complete(m, cta, number, when):
     phase.phase = ended + 1
     phase.pending = load_i64(m.counts + 8 * number)
     phase.when = 0
+    note_period(m, cta, number, phase.begin, end)
+    phase.begin = end
     release(m, cta, number, ended, end + m.mbar_wake, AT_MBARRIER)
 
 
@@ -346,6 +361,7 @@ def start_cta(m, cta, when):
         phase.bytes = 0
         phase.phase = 0
         phase.when = 0
+        phase.begin = when
     m.live += m.warps
     for w in range(cta * m.warps, cta * m.warps + m.warps):
         start_stream(m, w, when)
