@@ -309,7 +309,7 @@ def test_a_page_has_a_row_for_each_warp_and_barrier(tmp_path: Path) -> None:
     done = command("time", "--no-numba-ptx", "--no-run", "-o", "waits.html", "ring.py", cwd=tmp_path)
     assert done.returncode == 0
     page = (tmp_path / "waits.html").read_text(encoding="utf-8")
-    for text in (">warp 0<", ">warp 1<", ">barrier ", "why-long_scoreboard", "generation 0, cycles "):
+    for text in (">warp 0<", ">warp 1<", ">barrier ", "why-long_scoreboard", "generation (no. 1 of this row), cycles "):
         assert text in page
     assert "<script" not in page
 
@@ -323,7 +323,7 @@ def test_a_page_escapes_the_names_of_a_kernel(rings: dict[int, Path]) -> None:
     assert "<script" not in page
     assert page.count("&lt;script&gt;x&lt;/script&gt;&amp;") >= 2
     assert "mbarrier at 0x" in page
-    assert "phase 1, cycles " in page
+    assert "phase (no. 2 of this row), cycles " in page
 
 
 def test_a_plan_has_the_time_of_its_transfer() -> None:

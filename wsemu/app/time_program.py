@@ -132,7 +132,7 @@ def run(
     try:
         device_named(wanted.device)
         if wanted.output is not None and wanted.output.suffix not in OUTPUTS:
-            raise UsageError(f"`{wanted.output}` is neither {' nor '.join(OUTPUTS)}: its name says what to write")
+            raise UsageError(f"`{wanted.output}` is neither {' nor '.join(OUTPUTS)}: choose one of these endings")
         targets = find_targets(file, arguments, launch)
         _, settings = resolve_settings(file, given)
     except UsageError as error:

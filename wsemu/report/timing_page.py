@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from wsemu.machine.multiprocessor.layout import BAR_BASE, TICK
+from wsemu.model.wait_reasons import AT_BARRIERS, REASONS
 from wsemu.report.html import SHEET
 from wsemu.report.markup import Markup, join, style, tag
 from wsemu.report.page_script import POLICY
@@ -22,12 +22,19 @@ if TYPE_CHECKING:
     from wsemu.timing.predict import Predicted
     from wsemu.timing.prediction import Prediction
 
-COLORS = {
-    "issue": "good", "short_scoreboard": "group", "long_scoreboard": "load", "barrier": "wait", "mbarrier": "object",
-    "copies": "copy", "tensor": "matrix", "mio_throttle": "atomic", "lg_throttle": "store",
-    "math_pipe_throttle": "warp", "branch_resolve": "fence", "membar": "error",
-}  # fmt: skip
+COLORS = {"issue": "good"} | dict(
+    zip(
+        REASONS,
+        (
+            "good", "muted", "group", "load", "wait", "object", "copy", "matrix", "atomic", "store", "warp",
+            "generation", "fence", "error",
+        ),
+        strict=True,
+    )
+)  # fmt: skip
 """stall reason -> its color in the style sheet of pages"""
+OFFSET = 0xFFFFFF
+"""bits of the address of a barrier object that are its offset in shared memory"""
 MAX_WIDTH, MAX_BOXES = 12_000, 20_000
 """maximum width of the picture in pixels, and number of its boxes"""
 _ROW, _AXIS, _LABELS = 22, 26, 190
@@ -62,13 +69,12 @@ def _rows(found: Predicted) -> dict[str, list[_Box]]:
     """Return name -> the boxes of each row: barriers first, then warps."""
     warps = found.stream.warps
     rows: dict[str, list[_Box]] = {}
-    phases = found.run.phases
-    for cta, number, begin, end in sorted(phases.tolist() if phases is not None else (), key=lambda p: (p[0], p[1])):
-        counted = number >= BAR_BASE
-        name = f"barrier {number - BAR_BASE}" if counted else f"mbarrier at {found.tables.places[number] & 0xFFFFFF:#x}"
-        row = rows.setdefault(_row_name(found, cta, name), [])
-        unit = f"{'generation' if counted else 'phase'} {len(row)}"
-        row.append((begin / TICK, end / TICK, "generation", unit))
+    for phase in sorted(found.run.phases, key=lambda one: (one.cta, one.barrier, one.place, one.begin)):
+        is_named = phase.barrier >= 0
+        name = f"barrier {phase.barrier}" if is_named else f"{AT_BARRIERS[1]} at {phase.place & OFFSET:#x}"
+        row = rows.setdefault(_row_name(found, phase.cta, name), [])
+        unit = f"{'generation' if is_named else 'phase'} (no. {len(row) + 1} of this row)"
+        row.append((phase.begin, phase.end, "generation", unit))
     for cta, warp in itertools.product(range(found.resident), range(warps)):
         rows[_row_name(found, cta, f"warp {warp}")] = []
     for one in wait_slices(found, warps):

@@ -17,7 +17,7 @@ from wsemu.model.wait_reasons import REASONS
 from wsemu.timing.tables import tails
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -45,6 +45,20 @@ class Load(NamedTuple):
         return Load((self.dram + other.dram) / 2, (self.l2 + other.l2) / 2)
 
 
+class Phase(NamedTuple):
+    """A complete phase of a barrier object, or a complete generation of a named barrier."""
+
+    cta: int
+    """number among the co-resident CTAs"""
+    barrier: int
+    """number of the named barrier; -1 for a barrier object"""
+    place: int
+    """address of the barrier object, 0 for a named barrier"""
+    begin: float
+    """start of the phase, in cycles of the model"""
+    end: float
+
+
 class Run(NamedTuple):
     """Result of a run of the model."""
 
@@ -61,8 +75,8 @@ class Run(NamedTuple):
     """(cycles, number of items so far)"""
     load: Load
     spans: npt.NDArray[np.void] | None
-    phases: npt.NDArray[np.void] | None
-    """complete phases of mbarriers and generations of named barriers, if waits are listed"""
+    phases: tuple[Phase, ...]
+    """complete phases and generations in the order of their ends, if waits are listed"""
     stuck: tuple[int, ...] = ()
     """instructions at which warps wait at the end of a run that did not complete"""
 
@@ -141,9 +155,16 @@ def run(
             min(1.0, int(one["l2_bytes"]) / end * active / (device.l2 * merged)),
         ),
         spans=arrays["spans"][: int(one["span_count"])] if spans else None,
-        phases=arrays["periods"][: int(one["period_count"])] if spans else None,
+        phases=tuple(_phases(arrays["periods"][: int(one["period_count"])], made.places)),
         stuck=tuple(sorted({int(flow["pc"][w]) for w in waiting})),
     )
+
+
+def _phases(periods: npt.NDArray[np.void], places: Sequence[int]) -> Iterator[Phase]:
+    for cta, number, begin, end in periods.tolist():
+        named = number >= layout.BAR_BASE
+        barrier, place = (number - layout.BAR_BASE, 0) if named else (-1, places[number])
+        yield Phase(cta, barrier, place, begin / TICK, end / TICK)
 
 
 def _cycles(device: Device, load: Load, written: float) -> dict[str, float]:
