@@ -104,6 +104,42 @@ def test_an_equal_outcome_of_other_lanes_is_judged_anew() -> None:
     assert check([[0, 1], [-1, -1]]) == "incomplete"
 
 
+AFTER_A_BARRIER = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 y, .param .u64 members)
+{
+.reg .b32 %r<8>; .reg .b64 %d<6>;
+ld.param.u64 %d1, [y]; ld.param.u64 %d2, [members];
+mov.u32 %r1, %tid.x; mul.wide.u32 %d3, %r1, 4;
+add.u64 %d4, %d1, %d3; add.u64 %d5, %d2, %d3;
+ld.global.u32 %r2, [%d5];
+bar.sync 0;
+BETWEEN
+activemask.b32 %r3;
+st.global.u32 [%d4], %r3;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("between", "verdict"), [
+    ("", "verified"),
+    ("bar.warp.sync -1;", "verified"),
+    ("shfl.sync.idx.b32 %r4, %r1, 0, 31, -1;", "verified"),
+    ("activemask.b32 %r5; shfl.sync.idx.b32 %r4, %r1, 0, 31, %r5;", "verified"),
+    ("bar.warp.sync %r2;", "incomplete"),
+    ("shfl.sync.bfly.b32 %r4, %r1, 1, 31, %r2;", "incomplete"),
+    ("vote.sync.ballot.b32 %r4, 1, %r2;", "incomplete"),
+    ("barrier.sync 1, 32;", "incomplete"),
+])  # fmt: skip
+def test_lanes_part_at_operations_whose_members_differ(between: str, verdict: str, engine: Engine) -> None:
+    members = np.repeat(np.array([0xFFFF, 0xFFFF0000], np.uint32), 16)
+    kernel = wsemu.load_ptx(AFTER_A_BARRIER.replace("BETWEEN", between))["k"]
+    assert wsemu.check(kernel, 1, 32, (np.zeros(32, np.uint32), members), engine=engine).verdict == verdict
+
+
 def test_verdicts_of_random_meetings_are_those_of_all_groups() -> None:
     source = random.Random(11)
     judged = [judge_groups(draw_meeting(source), ENGINES) for _ in range(30)]

@@ -21,7 +21,7 @@ from wsemu.model.data import replace
 from wsemu.model.isa import CONVERGED, LOOSE, NAMES, OPERATIONS
 from wsemu.proof.liveness import live_rows
 from wsemu.proof.taint_steps import plain_decoder
-from wsemu.proof.together import ACTIVE, find_between, find_predecessors
+from wsemu.proof.together import ACTIVE, find_between, find_predecessors, find_separating
 
 if TYPE_CHECKING:
     from wsemu.model.program import Program
@@ -61,7 +61,7 @@ def masks_of_paths(program: Program) -> dict[int, int]:
 def _find_member_masks(program: Program) -> dict[int, int]:
     """Map each `activemask` that only names members of shuffles to the barrier before it.  No operation has brought its
     lanes together since the barriers."""
-    rows = program.code.tolist()
+    rows, separating = program.code.tolist(), find_separating(program)
     before = find_predecessors(rows)
     shuffles = {pc: _find_shuffles(program, rows, before, pc) for pc, row in enumerate(rows) if row[0] == ACTIVE}
     among_equals = {at for found in shuffles.values() if found is not None for at in found}
@@ -72,7 +72,7 @@ def _find_member_masks(program: Program) -> dict[int, int]:
 
     masks = dict[int, int]()
     for pc, found in shuffles.items():
-        between = find_between(rows, before, pc) if found is not None else None
+        between = find_between(rows, before, separating, pc) if found is not None else None
         if between is not None and all(map(meets_nobody, between[0])):
             masks[pc] = between[1]
     return masks

@@ -15,7 +15,7 @@ from wsemu.model.control_flow import BRA, successors
 from wsemu.model.isa import ABORTS, ROW
 from wsemu.model.program import Constant
 from wsemu.proof.rewriting import Fields, append_trap, make_instruction, replace_instructions
-from wsemu.proof.together import find_between, find_predecessors
+from wsemu.proof.together import find_between, find_predecessors, find_separating
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,10 +30,10 @@ def check_paths(program: Program, masks: Iterable[int]) -> tuple[dict[int, int],
     The program ends in a `trap` if lanes that may reach a mask part after the barriers.  A path may not contain another
     wait, because lanes may leave a loop that polls in different rounds.
     """
-    rows = program.code.tolist()
+    rows, separating = program.code.tolist(), find_separating(program)
     before, found, branches = find_predecessors(rows), dict[int, int](), set[int]()
     for mask in masks:
-        between = find_between(rows, before, mask)
+        between = find_between(rows, before, separating, mask)
         if between is not None:
             region, found[mask] = between
             branches |= {pc for pc in region if rows[pc][0] == BRA and region.issuperset(successors(pc, rows[pc]))}

@@ -2,8 +2,9 @@
 
 All lanes of a warp wait at an aligned barrier together. After it, a GPU lets them continue together until a branch
 separates them, and lanes that take the same side stay together. After a join of several paths, lanes may be together or
-not. So on the only path from the barrier, an `activemask` names all lanes of the warp that reach it. PTX does not
-promise this: by its text, the mask need contain only the lane that executes the instruction.
+not. Lanes may also come apart at another wait, which is a loop on a GPU, and at a warp-wide operation whose members
+differ between lanes. So on the only path from the barrier, without these, an `activemask` names all lanes of the warp
+that reach it. PTX does not promise this: by its text, the mask need contain only the lane that executes it.
 
 If several paths lead from a barrier to the instruction, a run shows whether lanes that reach it took the same one
 (`path_checks.py`).
@@ -14,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import successors
-from wsemu.model.isa import ALIGNED, CONVERGED, NAMES, OPCODE, OPERATIONS, step_word
+from wsemu.model.isa import ALIGNED, CONVERGED, LOOSE, NAMES, OPCODE, OPERATIONS, step_word
 
 if TYPE_CHECKING:
     from wsemu.model.program import Program
@@ -40,18 +41,43 @@ def known_masks(program: Program, *, strict: bool) -> frozenset[int]:
 
 def _find_barriers(program: Program, masks: list[int]) -> dict[int, int]:
     """Search backward from each mask, as long as an instruction has one predecessor."""
-    rows = program.code.tolist()
+    rows, separating = program.code.tolist(), find_separating(program)
     before = find_predecessors(rows)
     found = {}
     for mask in masks:
-        pc, passed = mask, set()
+        pc, passed, named = mask, set[int](), set[int]()
         while len(before[pc]) == 1 and pc not in passed:
             passed.add(pc)
             pc = before[pc][0]
-            if _is_aligned_barrier(rows[pc]):
-                found[mask] = pc
+            row = rows[pc]
+            if _is_aligned_barrier(row):
+                if not named:
+                    found[mask] = pc
                 break
+            if row[2] in named and (row[0] != ACTIVE or row[1]):
+                break
+            named.discard(row[2])
+            if pc in separating:
+                if OPERATIONS[NAMES[row[0]]].kind != "warp":
+                    break
+                named.add(row[5])  # an earlier `activemask` names the lanes that are together
     return found
+
+
+def find_separating(program: Program) -> frozenset[int]:
+    """Return the instructions at which lanes that are together may come apart without a branch: waits other than
+    aligned barriers, and warp-wide operations whose members may differ between lanes."""
+    rows = program.code.tolist()
+    alike = {constant.row for constant in program.constants} - {row for row, *_ in program.undefined}
+
+    def separates(row: list[int]) -> bool:
+        name = NAMES[row[0]]
+        kind = OPERATIONS[name].kind
+        if kind == "warp":
+            return name not in LOOSE and row[5] not in alike
+        return kind in ("barrier", "async") and not _is_aligned_barrier(row)
+
+    return frozenset(pc for pc, row in enumerate(rows) if separates(row))
 
 
 def find_predecessors(rows: list[list[int]]) -> list[list[int]]:
@@ -64,9 +90,11 @@ def find_predecessors(rows: list[list[int]]) -> list[list[int]]:
     return before
 
 
-def find_between(rows: list[list[int]], before: list[list[int]], mask: int) -> tuple[set[int], int] | None:
+def find_between(
+    rows: list[list[int]], before: list[list[int]], separating: frozenset[int], mask: int
+) -> tuple[set[int], int] | None:
     """Return the instructions between the last barriers and a mask, and the nearest barrier; None if some path to the
-    mask has no barrier, or another wait."""
+    mask has no barrier, or an instruction that is `separating`."""
     region, pending, barriers = {mask}, [mask], set[int]()
     while pending:
         pc = pending.pop()
@@ -75,7 +103,7 @@ def find_between(rows: list[list[int]], before: list[list[int]], mask: int) -> t
         for earlier in before[pc]:
             if _is_aligned_barrier(rows[earlier]):
                 barriers.add(earlier)
-            elif OPERATIONS[NAMES[rows[earlier][0]]].kind in ("barrier", "async"):
+            elif earlier in separating:
                 return None
             elif earlier not in region:
                 region.add(earlier)
