@@ -51,6 +51,7 @@ from wsemu.model.isa import (
     OF_CTA,
     ONLY_READ,
     OPERATIONS,
+    PARTS_SHIFT,
     READ,
     RELEASES,
     SCOPES,
@@ -736,6 +737,7 @@ class Knowledge:
         atomic, store, size = memory_effect(fields, data=event.pc in self.data)
         strong = atomic and event.pc in self.ordered
         reach = _SCOPED[fields[7] & SCOPES] if atomic else _OF_CTA
+        width = size >> (fields[7] >> PARTS_SHIFT & 3) if atomic else size  # of an element, if it is a vector
         first = event.cta * self.of_cta + event.warp * LANES
         touched: dict[Place, Thread] = {}
         for lane, address in made.addresses:
@@ -748,10 +750,10 @@ class Knowledge:
             wrote = bool(made.wrote >> lane & 1) and not (atomic and fields[7] & NO_STORE)
             writes = wrote if atomic else store
             kind = ATOMIC if atomic else WRITE if store else READ
-            entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
+            entry = Entry(thread, event.interval, kind, 0, 0, number, width, reach, event.pc)
             places = [
                 (own, start) for start in range(address, address + size, self.grain)
-                if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere, size)
+                if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere, width)
             ]  # fmt: skip
             for place in places:
                 if store and not atomic and touched.setdefault(place, thread) != thread:

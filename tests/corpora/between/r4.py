@@ -10,12 +10,12 @@ def meet(flags, word, buf, out):
     buf[rank] = rank + 1
     cuda.threadfence_system()
     cuda.atomic.exch(flags, rank, 1)
-    while cuda.atomic.add(word, 0, 0) != 0x100000001:  # bad
+    while cuda.atomic.add(word, 0, 0) != 0x100000001:  # bad  # expect: race
         pass  # bad
     while cuda.atomic.add(flags, 1 - rank, 0) != 1:  # fixed
         pass  # fixed
     cuda.threadfence_system()
-    out[rank] = buf[1 - rank]  # expect: race
+    out[rank] = buf[1 - rank]
 
 
 word = np.zeros(1, np.int64)
