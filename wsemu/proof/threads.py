@@ -737,7 +737,7 @@ class Knowledge:
         atomic, store, size = memory_effect(fields, data=event.pc in self.data)
         strong = atomic and event.pc in self.ordered
         reach = _SCOPED[fields[7] & SCOPES] if atomic else _OF_CTA
-        width = size >> (fields[7] >> PARTS_SHIFT & 3) if atomic else size  # of an element, if it is a vector
+        width = size >> (fields[7] >> PARTS_SHIFT & 3) if atomic else size  # of an element: a vector goes with scalars
         first = event.cta * self.of_cta + event.warp * LANES
         touched: dict[Place, Thread] = {}
         for lane, address in made.addresses:
@@ -750,7 +750,7 @@ class Knowledge:
             wrote = bool(made.wrote >> lane & 1) and not (atomic and fields[7] & NO_STORE)
             writes = wrote if atomic else store
             kind = ATOMIC if atomic else WRITE if store else READ
-            entry = Entry(thread, event.interval, kind, 0, 0, number, width, reach, event.pc)
+            entry = Entry(thread, event.interval, kind, 0, 0, number, size, reach, event.pc)
             places = [
                 (own, start) for start in range(address, address + size, self.grain)
                 if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere, width)
