@@ -74,6 +74,8 @@ CTAs that only publish
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 CTAs that look back
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
+threads that claim cells
+    test_limits.py::test_the_units_of_effort_are_those_of_the_page
 counted CTAs
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 other programs that decide a launch

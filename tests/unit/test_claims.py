@@ -11,6 +11,7 @@ import pytest
 import wsemu
 from tests.properties.claim_programs import ClaimProgram, draw_claims, judge_claims
 from wsemu import cuda
+from wsemu.launch.explore import claims
 
 if TYPE_CHECKING:
     from wsemu.model.settings import Engine
@@ -153,6 +154,13 @@ def test_a_race_that_only_another_order_has_is_not_overlooked() -> None:
     )  # fmt: skip
     assert program.can_fail()
     assert judge_claims(program, ENGINES).complaints == ()
+
+
+@pytest.mark.parametrize("limit", ["MOST_STEPS", "MOST_ACCESSES"])
+def test_insertions_beyond_a_limit_are_not_decided(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, limit, 10)
+    monkeypatch.setattr(claims, "STEPS_OF_THREAD", 0)
+    assert wsemu.check(insert, 2, THREADS // 2, arguments()).verdict == "incomplete"
 
 
 def test_random_programs_agree_with_all_interleavings() -> None:

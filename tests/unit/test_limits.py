@@ -12,7 +12,7 @@ import wsemu
 from tests.unit.limits_rows import PAGE, is_there, list_rows, read_table
 from wsemu import cuda, ptx
 from wsemu.cuda import uint32
-from wsemu.launch.explore import crowds, decide, flags, messages, samples, search, windows
+from wsemu.launch.explore import claims, crowds, decide, flags, messages, samples, search, windows
 from wsemu.model.outcome import COMPARED
 
 if TYPE_CHECKING:
@@ -61,9 +61,13 @@ def test_the_units_of_effort_are_those_of_the_page() -> None:
             f"| {windows.MOST_RUNS:,} paths (enough for some 50 CTAs that look at 32 predecessors at once), "
             f"{windows.MOST_NODES} states "
         ),
+        f"| {claims.MOST_STEPS:,} strong accesses, and two more for each thread; ",
+        f"for each thread; {claims.MOST_ACCESSES:,} other accesses |",
+        f"do: up to {claims.MOST_THREADS:,} threads.",
         f"| {crowds.MOST_MOVES} runs of single CTAs, {crowds.MOST_STATES} states, {crowds.MOST_GROUPS} groups ",
     ):
         assert text in page
+    assert claims.STEPS_OF_THREAD == 2
     assert search.MOST_BYTES == crowds.MOST_KEPT == messages.MOST_KEPT == 1 << 30
     assert "| memory of saved states | 1 GiB" in page
 

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 MOST_STEPS, STEPS_OF_THREAD = 1_500, 2
 """The limit of strong accesses that are followed, for one unit of effort: in total, and more for each thread."""
+MOST_ACCESSES = 200_000
+"""The limit of other accesses that are compared, for one unit of effort."""
 MOST_THREADS = 4_096
 """maximum threads of a launch"""
 _READ, _WRITTEN, _NON_COHERENT = "read", "written", "non-coherent"
@@ -203,7 +205,7 @@ class Claims:
         self.touched: dict[int, Touch] = {}
         threads = bound.configuration.ctas * math.prod(bound.configuration.block)
         self.most = (MOST_STEPS + STEPS_OF_THREAD * threads) * bound.effort
-        self.steps = 0
+        self.steps = self.accesses = 0
 
     def is_proven(self) -> bool:
         """Return whether each thread is right, whatever it finds in the cells."""
@@ -391,6 +393,9 @@ class Claims:
 
     # -- checks -------------------------------------------------------------------------------------------------------
     def _touch(self, thread: Thread, access: Access) -> None:
+        self.accesses += 1
+        if self.accesses > MOST_ACCESSES * self.bound.effort:
+            raise UnfitError
         for at in range(access.start, access.start + access.size):
             known = self.touched.get(at)
             if known is None:
