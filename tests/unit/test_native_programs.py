@@ -438,3 +438,97 @@ int main() { printf("devices %d\n", devices()); }
     command = [sys.executable, "-m", "wsemu", "run", "--", str(program)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert "devices 1\n" in done.stdout, done.stdout + done.stderr
+
+
+PLUGIN = """
+__attribute__((visibility("hidden"), noinline)) int cudaGetDeviceCount(int *count) {
+    for (volatile int n = 0; n < 3; n++) *count = 40 + n;
+    return 0;
+}
+int devices(void) { int count = 0; cudaGetDeviceCount(&count); return count; }
+"""
+OPENS = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char **words) {
+    for (int n = 0; n < 2; n++) {
+        void *library = dlopen(words[1], RTLD_NOW);
+        printf("devices %d\n", ((int (*)(void))dlsym(library, "devices"))());
+        dlclose(library);
+    }
+}
+"""
+
+
+def run_opened(folder: Path, edit: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program that opens and closes a library twice, after an edit of the library's bytes."""
+    sources = {"plugin.c": PLUGIN, "opens.c": OPENS}
+    for name, text in sources.items():
+        (folder / name).write_text(text)
+    compiler, library, program = str(find_compiler()), folder / "libplugin.so", folder / "opens"
+    subprocess.run([compiler, "-w", "-shared", "-fPIC", folder / "plugin.c", "-o", library], check=True)
+    subprocess.run([compiler, "-w", folder / "opens.c", "-ldl", "-o", program], check=True)
+    data = bytearray(library.read_bytes())
+    edit(data)
+    library.write_bytes(data)
+    command = [sys.executable, "-m", "wsemu", "run", "--", str(program), str(library)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+
+
+def test_the_runtime_in_a_library_is_replaced_each_time_that_it_is_opened(tmp_path):
+    done = run_opened(tmp_path, lambda data: None)
+    assert done.stdout.count("devices 1\n") == 2, done.stdout + done.stderr
+
+
+SECTION, SYMBOL = "<IIQQQQIIQQ", "<IBBHQQ"
+"""layouts of a section header and of a symbol"""
+SYMTAB = 2
+"""type of the section with all symbols"""
+
+
+def damage_header(data: bytearray) -> None:
+    struct.pack_into("<Q", data, 0x28, 2**64 - 64)
+
+
+def section_headers(data: bytearray) -> range:
+    (start,), (count,) = struct.unpack_from("<Q", data, 0x28), struct.unpack_from("<H", data, 0x3C)
+    return range(start, start + 64 * count, 64)
+
+
+def set_columns(data: bytearray, layout: str, at: int, values: dict[int, int]) -> None:
+    row = [*struct.unpack_from(layout, data, at)]
+    for column, value in values.items():
+        row[column] = value
+    struct.pack_into(layout, data, at, *row)
+
+
+def damage_section(data: bytearray, values: dict[int, int]) -> None:
+    """Set columns of the header of the section with all symbols."""
+    for at in section_headers(data):
+        if struct.unpack_from(SECTION, data, at)[1] == SYMTAB:
+            set_columns(data, SECTION, at, values)
+
+
+def damage_symbols(data: bytearray, values: dict[int, int]) -> None:
+    """Set columns of all symbols."""
+    for header in section_headers(data):
+        _, kind, _, _, offset, size, *_ = struct.unpack_from(SECTION, data, header)
+        for at in range(offset, offset + size, struct.calcsize(SYMBOL)) if kind == SYMTAB else ():
+            set_columns(data, SYMBOL, at, values)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        damage_header,
+        lambda data: damage_section(data, {4: 2**64 - 4096, 5: 4096}),
+        lambda data: damage_section(data, {6: 60_000}),
+        lambda data: damage_symbols(data, {0: 2**32 - 16}),
+        lambda data: damage_symbols(data, {4: 2**40, 5: 3}),
+    ],
+    ids=["offset of the headers", "offset of the symbols", "section of the names", "names", "addresses"],
+)
+def test_a_library_with_damaged_sections_runs(tmp_path, edit):
+    """The loader reads no sections; the program was ended by SIGSEGV."""
+    done = run_opened(tmp_path, edit)
+    assert done.stdout.count("devices 42\n") == 2, done.stdout + done.stderr

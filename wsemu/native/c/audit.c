@@ -1,4 +1,5 @@
-/* An audit library (rtld-audit(7)): has a program, its libraries and what it opens patched before constructors run. */
+/* An audit library (rtld-audit(7)): has a program, its libraries and what it opens patched before constructors run, and
+   reports what it closes. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <link.h>
@@ -11,7 +12,7 @@
 
 static void (*patch)(void);
 static struct link_map *driver;
-static bool started, opened;
+static bool started, changed;
 
 /* The function `wsemu_patch` of the driver, by its dynamic section. */
 static void *find_patch(const struct link_map *map) {
@@ -34,25 +35,31 @@ EXPORT unsigned la_version(unsigned version) { return version; }
 EXPORT unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie) {
     (void)cookie;
     if (space != LM_ID_BASE) return 0;
-    opened = true;
+    changed = true;
     if (!driver && strstr(map->l_name, "/wsemu_driver/libcuda.so.1")) driver = map;
     return 0;
 }
 
-static void patch_opened(void) {
-    if (!started || !opened || !driver) return;
+static void patch_changed(void) {
+    if (!started || !changed || !driver) return;
     if (!patch) patch = (void (*)(void))(uintptr_t)find_patch(driver);
-    opened = false;
+    changed = false;
     if (patch) patch();
+}
+
+EXPORT unsigned la_objclose(uintptr_t *cookie) {
+    (void)cookie;
+    changed = true;
+    return 0;
 }
 
 EXPORT void la_preinit(uintptr_t *cookie) {
     (void)cookie;
     started = true;
-    patch_opened();
+    patch_changed();
 }
 
 EXPORT void la_activity(uintptr_t *cookie, unsigned flag) {
     (void)cookie;
-    if (flag == LA_ACT_CONSISTENT) patch_opened();
+    if (flag == LA_ACT_CONSISTENT) patch_changed();
 }

@@ -36,6 +36,33 @@ static void *replacement(const char *name) {
     return known ? symbol_of(name) : NULL;
 }
 
+/* An object in memory, and the symbols in its file.  The loader reads no sections, so these may be damaged. */
+typedef struct Symbols {
+    const struct dl_phdr_info *object;
+    const Elf64_Sym *rows;
+    size_t count;
+    const char *names; /* ends with a zero byte */
+    size_t name_bytes;
+} Symbols;
+
+static bool has_part(size_t size, size_t offset, size_t bytes) { return offset <= size && bytes <= size - offset; }
+
+/* Whether an object has code at an address, with room for a jump; pages are loaded whole. */
+static bool has_code(const struct dl_phdr_info *object, const void *address) {
+    for (int n = 0; n < object->dlpi_phnum; n++) {
+        const Elf64_Phdr *part = &object->dlpi_phdr[n];
+        size_t offset = (size_t)address - (object->dlpi_addr + part->p_vaddr), end = part->p_vaddr + part->p_memsz;
+        if (part->p_type == PT_LOAD && part->p_flags & PF_X && has_part(part->p_memsz + (-end & 4095), offset, JUMP)) return true;
+    }
+    return false;
+}
+
+static const char *function_name(const Symbols *symbols, size_t n) {
+    const Elf64_Sym *one = &symbols->rows[n];
+    bool is_function = ELF64_ST_TYPE(one->st_info) == STT_FUNC && one->st_shndx && one->st_name < symbols->name_bytes;
+    return is_function ? symbols->names + one->st_name : "";
+}
+
 /* Whether a function has room for a jump: in its own bytes, or with the padding up to the next multiple of 16. */
 static bool has_room(const unsigned char *code, size_t bytes) {
     if (bytes >= JUMP) return true;
@@ -46,11 +73,12 @@ static bool has_room(const unsigned char *code, size_t bytes) {
 }
 
 /* The function that one does nothing but jump to, unless that is an entry of a procedure linkage table. */
-static void *jump_target(unsigned char *code, size_t bytes) {
+static void *jump_target(const struct dl_phdr_info *object, unsigned char *code, size_t bytes) {
     int32_t distance;
     if (bytes != 1 + sizeof distance || code[0] != 0xe9) return NULL;
     memcpy(&distance, code + 1, sizeof distance);
     unsigned char *target = code + bytes + distance;
+    if (!has_code(object, target)) return NULL;
     const unsigned char *first = memcmp(target, "\xf3\x0f\x1e\xfa", 4) ? target : target + 4; /* after endbr64 */
     return *first == 0xff || *first == 0xf2 ? NULL : target;
 }
@@ -81,40 +109,42 @@ bool has_old_runtime(const void *caller) {
     return version && version < NEW_EDGES;
 }
 
-static void note_runtime(const char *file, const Elf64_Shdr *sections, const Elf64_Shdr *table, size_t base) {
-    const Elf64_Sym *symbols = (const void *)(file + table->sh_offset);
-    const char *names = file + sections[table->sh_link].sh_offset;
+static void note_runtime(const Symbols *symbols) {
     bool found = false, old = true;
-    for (size_t n = 0; n < table->sh_size / sizeof *symbols; n++) {
-        const char *name = names + symbols[n].st_name;
-        if (ELF64_ST_TYPE(symbols[n].st_info) != STT_FUNC || !symbols[n].st_shndx) continue;
+    for (size_t n = 0; n < symbols->count; n++) {
+        const char *name = function_name(symbols, n);
         if (!strcmp(name, "cudaGraphGetEdges")) found = true;
         if (!strcmp(name, "cudaMemDiscardBatchAsync")) old = false; /* CUDA 13 has added it */
     }
     if (!found || linked_count == sizeof linked / sizeof *linked) return;
-    linked[linked_count].base = base;
+    linked[linked_count].base = symbols->object->dlpi_addr;
     linked[linked_count++].old = old;
 }
 
-static void patch_symbols(const char *file, const Elf64_Ehdr *head, const Elf64_Shdr *sections, const Elf64_Shdr *table, size_t base) {
-    const Elf64_Sym *symbols = (const void *)(file + table->sh_offset);
-    const char *names = file + sections[table->sh_link].sh_offset;
-    (void)head;
-    note_runtime(file, sections, table, base);
-    for (size_t n = 0; n < table->sh_size / sizeof *symbols; n++) {
-        const char *name = names + symbols[n].st_name;
-        if (ELF64_ST_TYPE(symbols[n].st_info) != STT_FUNC || !symbols[n].st_shndx) continue;
+static void patch_symbols(const Symbols *symbols) {
+    note_runtime(symbols);
+    for (size_t n = 0; n < symbols->count; n++) {
+        const char *name = function_name(symbols, n);
         if (name[0] != 'c' && name[0] != '_') continue;
         void *to = replacement(name);
-        void *from = (void *)(base + symbols[n].st_value);
-        if (!to || !has_room(from, symbols[n].st_size)) continue;
-        void *inner = name[1] == 'c' && name[0] == '_' ? jump_target(from, symbols[n].st_size) : NULL; /* CuTe DSL also calls it itself */
+        void *from = (void *)(symbols->object->dlpi_addr + symbols->rows[n].st_value);
+        size_t bytes = symbols->rows[n].st_size;
+        if (!to || !has_code(symbols->object, from) || !has_room(from, bytes)) continue;
+        void *inner = name[1] == 'c' && name[0] == '_' ? jump_target(symbols->object, from, bytes) : NULL; /* CuTe DSL also calls it itself */
         redirect(from, to);
         if (inner) redirect(inner, to);
     }
 }
 
-static void patch_file(const char *path, size_t base) {
+static void patch_table(const char *file, size_t size, const Elf64_Shdr *sections, size_t count, const Elf64_Shdr *table, const struct dl_phdr_info *object) {
+    if (table->sh_link >= count || !has_part(size, table->sh_offset, table->sh_size)) return;
+    const Elf64_Shdr *names = &sections[table->sh_link];
+    if (!names->sh_size || !has_part(size, names->sh_offset, names->sh_size) || file[names->sh_offset + names->sh_size - 1]) return;
+    const Elf64_Sym *rows = (const void *)(file + table->sh_offset);
+    patch_symbols(&(Symbols){object, rows, table->sh_size / sizeof *rows, file + names->sh_offset, names->sh_size});
+}
+
+static void patch_file(const char *path, const struct dl_phdr_info *object) {
     int handle = open(path, O_RDONLY | O_CLOEXEC);
     struct stat state;
     if (handle < 0) return;
@@ -124,39 +154,58 @@ static void patch_file(const char *path, size_t base) {
     close(handle);
     if (file == MAP_FAILED) return;
     const Elf64_Ehdr *head = (const void *)file;
-    size_t end = head->e_shoff + (size_t)head->e_shnum * sizeof(Elf64_Shdr);
-    if (!memcmp(file, ELFMAG, 4) && head->e_ident[EI_CLASS] == ELFCLASS64 && head->e_shoff && end <= size) {
+    size_t count = head->e_shnum;
+    bool is_whole = head->e_shentsize == sizeof(Elf64_Shdr) && has_part(size, head->e_shoff, count * sizeof(Elf64_Shdr));
+    if (!memcmp(file, ELFMAG, 4) && head->e_ident[EI_CLASS] == ELFCLASS64 && head->e_shoff && is_whole) {
         const Elf64_Shdr *sections = (const void *)(file + head->e_shoff);
-        bool whole = false;
-        for (int n = 0; n < head->e_shnum; n++) whole = whole || sections[n].sh_type == SHT_SYMTAB;
-        for (int n = 0; n < head->e_shnum; n++)
-            if (sections[n].sh_type == (whole ? SHT_SYMTAB : SHT_DYNSYM) && sections[n].sh_offset + sections[n].sh_size <= size)
-                patch_symbols(file, head, sections, &sections[n], head->e_type == ET_EXEC ? 0 : base);
+        bool has_all = false;
+        for (size_t n = 0; n < count; n++) has_all = has_all || sections[n].sh_type == SHT_SYMTAB;
+        for (size_t n = 0; n < count; n++)
+            if (sections[n].sh_type == (has_all ? SHT_SYMTAB : SHT_DYNSYM)) patch_table(file, size, sections, count, &sections[n], object);
     }
     munmap(file, size);
 }
 
+static struct Object { size_t base, headers; bool is_loaded; } objects[4096]; /* that were patched */
+static unsigned object_count;
+
+static bool is_patched(size_t base, size_t headers) {
+    for (unsigned n = 0; n < object_count; n++)
+        if (objects[n].base == base && objects[n].headers == headers) return objects[n].is_loaded = true;
+    if (object_count < sizeof objects / sizeof *objects) objects[object_count++] = (struct Object){base, headers, true};
+    return false;
+}
+
+/* Forget what was unloaded: another library may have got its address. */
+static void drop_unloaded(void) {
+    unsigned kept = 0;
+    for (unsigned n = 0; n < object_count; n++) {
+        struct Object one = objects[n];
+        for (unsigned k = 0; k < linked_count && !one.is_loaded; k++)
+            if (linked[k].base == one.base) linked[k--] = linked[--linked_count];
+        if (one.is_loaded) objects[kept++] = one;
+    }
+    object_count = kept;
+}
+
 static int patch_object(struct dl_phdr_info *object, size_t size, void *data) {
-    static char seen[4096][2 * sizeof(size_t)];
-    static unsigned count;
     (void)size;
     (void)data;
     Dl_info own;
     dladdr((void *)patch_object, &own);
-    size_t key[2] = {object->dlpi_addr, (size_t)object->dlpi_phdr};
-    for (unsigned n = 0; n < count; n++)
-        if (!memcmp(seen[n], key, sizeof key)) return 0;
-    if (count < 4096) memcpy(seen[count++], key, sizeof key);
+    if (is_patched(object->dlpi_addr, (size_t)object->dlpi_phdr)) return 0;
     const char *name = object->dlpi_name;
     if (!strcmp(name, own.dli_fname) || !strncmp(name, "/lib", 4) || !strncmp(name, "/usr/lib", 8) || strstr(name, "libcudart.so") || strstr(name, "vdso")) return 0;
-    patch_file(*name ? name : "/proc/self/exe", object->dlpi_addr);
+    patch_file(*name ? name : "/proc/self/exe", object);
     return 0;
 }
 
-EXPORT void wsemu_patch(void) { /* also called by the audit library, before constructors of what was opened run */
+EXPORT void wsemu_patch(void) { /* also called by the audit library: before constructors of what was opened run, and after an unloading */
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&mutex);
+    for (unsigned n = 0; n < object_count; n++) objects[n].is_loaded = false;
     dl_iterate_phdr(patch_object, NULL);
+    drop_unloaded();
     pthread_mutex_unlock(&mutex);
 }
 
