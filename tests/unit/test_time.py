@@ -132,7 +132,7 @@ def test_a_prediction_is_the_same_each_time_and_leaves_arrays_as_they_are(rings:
 def test_more_stages_hide_more(rings: dict[int, Path]) -> None:
     found = {stages: predicted(path, stages, resident=1) for stages, path in rings.items()}
     assert found[1].microseconds > 1.3 * found[2].microseconds > 1.3 * found[4].microseconds
-    assert found[1].bound_by == "latency: mbarrier"
+    assert found[1].bound_by == f"latency: mbarrier m[{TILE // 8}]"
     assert found[1].hidden is not None
     assert found[4].hidden is not None
     assert found[1].hidden < found[4].hidden
@@ -322,8 +322,32 @@ def test_a_page_escapes_the_names_of_a_kernel(rings: dict[int, Path]) -> None:
     page = predicted_page(found, prediction.model_copy(update={"kernel": "<script>x</script>&"}))
     assert "<script" not in page
     assert page.count("&lt;script&gt;x&lt;/script&gt;&amp;") >= 2
-    assert "mbarrier at 0x" in page
+    assert f": m[{2 * TILE // 8}]<" in page
     assert "phase (no. 2 of this row), cycles " in page
+
+
+SLOW_RING = Path(__file__).parents[2] / "docs" / "programs" / "slow_ring.py"
+
+
+def test_mbarriers_have_the_names_of_the_source(tmp_path: Path) -> None:
+    """They were `mbarrier at 0x2000`, and no name was in the text."""
+    done = command("time", "--no-numba-ptx", "--no-run", "-o", "waits.html", SLOW_RING, cwd=tmp_path)
+    assert "bound by   latency: mbarrier full[0]\n" in done.stdout, done.stderr
+    page = (tmp_path / "waits.html").read_text(encoding="utf-8")
+    assert ">full[0]<" in page
+    assert ">empty[0]<" in page
+    assert "mbarrier at" not in page
+
+
+def test_barriers_of_a_cluster_in_cuda_have_the_names_of_the_source() -> None:
+    """The barrier of the cluster was `mbarrier at 0xfffffe`."""
+    kernel, grid, given = product("gemm_pair")
+    configuration = configure(grid, 384, dynamic_shared=GEMM_SHARED)
+    prediction, found = examine_launch(kernel, configuration, given, "H200", spans=20_000)
+    page = predicted_page(found, prediction)
+    for name in ("m.full[0]", "m.full[3]", "m.empty[0]", "cluster barrier", "barrier 1"):
+        assert f">{name}<" in page
+    assert "mbarrier at" not in page
 
 
 def test_a_plan_has_the_time_of_its_transfer() -> None:

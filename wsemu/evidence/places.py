@@ -44,7 +44,7 @@ from wsemu.model.own import HARNESS, PATTERNS, is_own
 from wsemu.model.program import Program, SharedArray, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from wsemu.model.bound import BoundArray
     from wsemu.model.device_memory import DeviceMemory
@@ -517,15 +517,12 @@ class Places:
         declared = self.program.shared if segment == SHARED else self.program.locals
         if segment == LOCAL and self.program.local_bytes:
             offset = (offset & (1 << LOCAL_SHIFT) - 1) % self.program.local_bytes
-        for array in declared:
-            index = _position(array, offset)
-            if index is not None:
-                return f"{array.name}[{', '.join(map(str, index))}]"
+        if name := _declared_element(declared, offset):
+            return name
         if segment == SHARED and self.program.uses_dynamic_shared:
-            offset -= -(-self.program.shared_bytes // 16) * 16
-            name, element = self.program.array_of[pc], self.program.element_of[pc]
-            if name and element:
-                return f"{name}[{offset // np.dtype(element).itemsize}]"
+            offset -= _dynamic_start(self.program)
+            if name := _dynamic_element(self.program, offset, pc):
+                return name
         return f"byte {offset} of {self.space(segment)} memory"
 
     def local_variable_at(self, address: int, lane: int) -> tuple[str, int, int]:
@@ -619,6 +616,40 @@ class Places:
 
 def _folder(span: Span) -> str:
     return os.path.dirname(span.file)
+
+
+def name_barrier_objects(program: Program, known: Mapping[int, int]) -> dict[int, str]:
+    """Return offset in shared memory -> the name of the mbarrier there, for those that have one.  `known` has the
+    instruction that initialized each of them."""
+    names, found = SharedNames(program), {}
+    initialized = {offset: (pc, 1) for offset, pc in known.items()}
+    for offset, pc in known.items():
+        name = names.mbarrier(offset, initialized) or _declared_element(program.shared, offset)
+        if not name and program.uses_dynamic_shared:
+            name = _dynamic_element(program, offset - _dynamic_start(program), pc)
+        if name:
+            found[offset] = name
+    return found
+
+
+def _declared_element(arrays: Iterable[SharedArray], offset: int) -> str:
+    """Return the element of a declared array at an offset, or an empty text."""
+    for array in arrays:
+        index = _position(array, offset)
+        if index is not None:
+            return f"{array.name}[{', '.join(map(str, index))}]"
+    return ""
+
+
+def _dynamic_start(program: Program) -> int:
+    return -(-program.shared_bytes // 16) * 16
+
+
+def _dynamic_element(program: Program, offset: int, pc: int) -> str:
+    """Return the element at an offset in dynamic shared memory, by the array that the instruction names, or an empty
+    text."""
+    name, element = program.array_of[pc], program.element_of[pc]
+    return f"{name}[{offset // np.dtype(element).itemsize}]" if name and element else ""
 
 
 def _position(array: SharedArray, offset: int) -> tuple[int, ...] | None:

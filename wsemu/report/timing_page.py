@@ -15,12 +15,15 @@ from wsemu.report.markup import Markup, join, style, tag
 from wsemu.report.page_script import POLICY
 from wsemu.report.timing import format_prediction
 from wsemu.report.timing_trace import AXIS, wait_slices
+from wsemu.timing.clusters import CLUSTER_BARRIER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from wsemu.timing.predict import Predicted
     from wsemu.timing.prediction import Prediction
+    from wsemu.timing.simulate import Phase
+    from wsemu.timing.stream import Stream
 
 COLORS = {"issue": "good"} | dict(
     zip(
@@ -33,8 +36,6 @@ COLORS = {"issue": "good"} | dict(
     )
 )  # fmt: skip
 """stall reason -> its color in the style sheet of pages"""
-OFFSET = 0xFFFFFF
-"""bits of the address of a barrier object that are its offset in shared memory"""
 MAX_WIDTH, MAX_BOXES = 12_000, 20_000
 """maximum width of the picture in pixels, and number of its boxes"""
 _ROW, _AXIS, _LABELS = 22, 26, 190
@@ -67,13 +68,11 @@ def predicted_page(found: Predicted, prediction: Prediction) -> str:
 
 def _rows(found: Predicted) -> dict[str, list[_Box]]:
     """Return name -> the boxes of each row: barriers first, then warps."""
-    warps = found.stream.warps
+    warps, names = found.stream.warps, found.stream.barrier_names()
     rows: dict[str, list[_Box]] = {}
     for phase in sorted(found.run.phases, key=lambda one: (one.cta, one.barrier, one.place, one.begin)):
-        is_named = phase.barrier >= 0
-        name = f"barrier {phase.barrier}" if is_named else f"{AT_BARRIERS[1]} at {phase.place & OFFSET:#x}"
-        row = rows.setdefault(_row_name(found, phase.cta, name), [])
-        unit = f"{'generation' if is_named else 'phase'} (no. {len(row) + 1} of this row)"
+        row = rows.setdefault(_row_name(found, phase.cta, _barrier_name(found.stream, phase, names)), [])
+        unit = f"{'generation' if phase.barrier >= 0 else 'phase'} (no. {len(row) + 1} of this row)"
         row.append((phase.begin, phase.end, "generation", unit))
     for cta, warp in itertools.product(range(found.resident), range(warps)):
         rows[_row_name(found, cta, f"warp {warp}")] = []
@@ -81,6 +80,15 @@ def _rows(found: Predicted) -> dict[str, list[_Box]]:
         box = (one["ts"], one["ts"] + one["dur"], f"why-{one['name']}", f"{one['name']} {one['args'].get('line', '')}")
         rows[_row_name(found, one["pid"], f"warp {one['tid']}")].append(box)
     return rows
+
+
+def _barrier_name(stream: Stream, phase: Phase, names: Mapping[int, str]) -> str:
+    if phase.barrier >= 0:
+        return f"barrier {phase.barrier}"
+    if phase.place == CLUSTER_BARRIER:
+        return "cluster barrier"
+    offset = stream.shared_offset(phase.place)
+    return names.get(offset, f"{AT_BARRIERS[1]} at {offset:#x}")
 
 
 def _row_name(found: Predicted, cta: int, name: str) -> str:

@@ -35,6 +35,8 @@ BUSY = 0.8
 FEW = 0.01
 """reasons with a smaller share are omitted"""
 MOST_LINES = 8
+MAX_NAMED = 4
+"""maximum number of barriers that are named"""
 SHORT_LAUNCH = 5e-6
 """launches up to this many seconds take 10 to 25% longer than predicted"""
 SELECTED, NOT_SELECTED = REASONS.index("selected"), REASONS.index("not_selected")
@@ -166,7 +168,7 @@ def _find_bound(found: Predicted, use: dict[str, float]) -> str:
 
 
 def _longest_wait_barrier(found: Predicted, reason: str) -> str:
-    """Return the name of the barrier at which warps wait longest."""
+    """Return the barriers of the wait that takes longest: their numbers, or the names of barrier objects."""
     if reason not in AT_BARRIERS:
         return ""
     pc = int(np.argmax(found.run.by_pc[:, REASONS.index(reason)]))
@@ -175,8 +177,10 @@ def _longest_wait_barrier(found: Predicted, reason: str) -> str:
     places = events[(events[:, PC] == pc) & (events[:, EVENT_KIND] == wanted), PLACE]
     if reason == "barrier":
         numbers = sorted({int(place) & 0xFF for place in places})
-        return f" {', '.join(map(str, numbers))}" if 0 < len(numbers) <= 4 else "s"
-    return ""
+        return f" {', '.join(map(str, numbers))}" if 0 < len(numbers) <= MAX_NAMED else "s"
+    offsets = sorted({found.stream.shared_offset(int(place)) for place in places})
+    names = found.stream.barrier_names() if len(offsets) <= MAX_NAMED else {}
+    return f" {', '.join(names[offset] for offset in offsets)}" if names.keys() >= {*offsets} != set() else ""
 
 
 # -- waits ------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wsemu.evidence.places import name_barrier_objects
 from wsemu.launch.binding import stored_segments
 from wsemu.machine import state as layout
 from wsemu.machine.run import Launch
@@ -17,7 +18,7 @@ from wsemu.machine.tables import Watch
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.grid import Grouping, window
-from wsemu.model.isa import NAMES, OPERATIONS
+from wsemu.model.isa import NAMES, OPERATIONS, SEGMENT_SHIFT
 from wsemu.model.work import APART
 from wsemu.timing.clusters import Member, keep_member
 
@@ -56,6 +57,18 @@ class Stream(NamedTuple):
     """number of executed instructions, including those after the end of the stream"""
     member: Member | None = None
     """rank of the CTA in its cluster, and size of the cluster; None: it runs alone"""
+
+    def shared_offset(self, address: int) -> int:
+        """Return the offset of an address in the shared memory of its own CTA."""
+        window = SEGMENT_SHIFT if self.member is None else self.member.window
+        return address & (1 << window) - 1
+
+    def barrier_names(self) -> dict[int, str]:
+        """Return offset in shared memory -> the name of the barrier object there, for those that the source names."""
+        rows = self.events[self.events[:, KIND] == EVENT["init"]]
+        return name_barrier_objects(
+            self.bound.program, {self.shared_offset(row[PLACE]): row[PC] for row in rows.tolist()}
+        )
 
     @property
     def is_whole(self) -> bool:
