@@ -127,8 +127,6 @@ class Emitter(Steps):
         """heap of a kernel that allocates memory, or that may receive addresses of heap blocks"""
         self.origins: dict[Register, str] = {}
         """registers that hold the address of a variable -> its name"""
-        self.windowed: list[Register] = []
-        """registers with generic addresses made from offsets in shared memory"""
         self.dynamic: dict[str, None] = {}
         """names of dynamic shared memory"""
         self.workspace: set[Register] = set()

@@ -114,7 +114,7 @@ def lower(
     choose_replicas(e)
     part_ends(graph)
     assign_once(graph)
-    forbid_by_origin(graph, kinds, e.windowed)
+    forbid_by_origin(graph, kinds)
     name_accesses(graph, function, e.origins)
     if not reached.maps_addresses:
         confine(graph, e.origins, e.dynamic)

@@ -615,9 +615,7 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
         away = e.emit("selp.b64", e.constant("b64", 0), e.constant("b64", 1 << FARTHEST), inside)
         e.write(destination, "add.b64", offset, away)
     else:
-        address = e.emit("or.b64", value, e.constant("b64", WINDOW))
-        e.windowed.append(address)
-        e.write_register(destination, address)
+        e.write_register(destination, e.emit("or.b64", value, e.constant("b64", WINDOW)))
 
 
 _SEGMENTS: dict[str, Callable[[Emitter, Register], Register]] = {

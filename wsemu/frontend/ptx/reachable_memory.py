@@ -27,7 +27,7 @@ from wsemu.model.isa import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from wsemu.frontend.assemble.graph import Graph, Instruction, Register
     from wsemu.frontend.ptx.module import Kind
@@ -42,20 +42,28 @@ _SHARES = "an address of local memory is stored where another warp may load it, 
 _ACCESSES = ("load", "store", "atomic")
 _ANY_SPACE = frozenset({0, FORBIDDEN["global"]})
 """excluded kinds of memory for a generic address, or for one of global memory"""
+_IN_SHARED = {
+    **dict.fromkeys((name for name in OPERATIONS if name.startswith(("mbarrier.", "cp.async.", "async."))), 0),
+    **dict.fromkeys(("bulk.load", "bulk.multicast", "bulk.zero", "bulk.send", "bulk.send_reduce"), 0),
+    **dict.fromkeys(("tensor.load", "tensor.multicast", "tensor.store", "tensor.reduce", "tcgen05.alloc"), 0),
+    **dict.fromkeys(("bulk.store", "bulk.reduce"), 1),
+    **dict.fromkeys(("mbarrier.pending_count", "cp.async.commit", "cp.async.wait")),
+}
+"""asynchronous operation -> its operand that is an address in shared memory, if it has one"""
+_HAVE_OFFSET = ("mbarrier.", "cp.async.")
+"""start of the names of operations whose `immediate` is added to the address"""
 
 
-def forbid_by_origin(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) -> None:
-    """Forbid, for each access, the memory that its address cannot refer to.
-
-    `windowed` are registers with generic addresses made from offsets in shared memory.
-    """
-    held = _origins(graph, kinds, windowed)
+def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
+    """Forbid, for each access, the memory that its address cannot refer to."""
+    held = _origins(graph, kinds)
     places: dict[str, None] = {}
     loads = False
     for block in graph.blocks:
         for instruction in block.instructions:
             operation = OPERATIONS.get(instruction.operation)
             if operation is None or operation.kind not in _ACCESSES:
+                _move_numbers(graph, instruction, held)
                 continue
             if _shares_local(instruction, held):
                 span = graph.spans[instruction.span]
@@ -71,6 +79,17 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Reg
         graph.shared_locals += [f"{_SHARES} ({place})" for place in places]
 
 
+def _move_numbers(graph: Graph, instruction: Instruction, held: dict[Register, int]) -> None:
+    """Move the shared memory of an asynchronous operation out of bounds if its address is a number."""
+    number = _IN_SHARED.get(instruction.operation)
+    if number is None or held.get(instruction.operands[number], 0):
+        return
+    before, after = instruction.operands[:number], instruction.operands[number + 1 :]
+    instruction.operands = (*before, graph.constant("b64", 0), *after)
+    if instruction.operation.startswith(_HAVE_OFFSET):
+        instruction.immediate = 0
+
+
 def _shares_local(instruction: Instruction, held: dict[Register, int]) -> bool:
     """Return whether a store puts an address of local memory where other warps may load it."""
     address, *values = instruction.operands
@@ -80,11 +99,10 @@ def _shares_local(instruction: Instruction, held: dict[Register, int]) -> bool:
     return not reaches & IN_LOCAL
 
 
-def _origins(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) -> dict[Register, int]:
+def _origins(graph: Graph, kinds: Sequence[Kind]) -> dict[Register, int]:
     """Return the kinds of memory to which the address in each register may refer."""
     leads: dict[Register, list[Register]] = defaultdict(list)
     held = _sources(graph, kinds)
-    held.update(dict.fromkeys(windowed, IN_SHARED))
     literal = _literal_addresses(graph)
     held.update(dict.fromkeys(literal, IN_ARRAY | IN_CONSTANT))
     for block in graph.blocks:
