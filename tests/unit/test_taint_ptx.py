@@ -24,6 +24,7 @@ cvta.shared.u64 %rd6, %rd6;
 """
 BRANCH = "setp.eq.u32 %p1, %r4, 0; @%p1 bra END; st.global.u32 [%rd2], 1;\nEND: ret;\n}\n"
 ATOMIC = "atom.global.add.u32 %r3, [%rd1], 1;\n"
+COPIED = "cp.async.ca.shared.global [{to}], [%rd4], 4; ld.shared.u32 %r4, [%r5];"
 ESCAPES = "st.global.u64 [%rd4], %rd6; ld.global.u64 %rd7, [%rd4];\n"
 SHUFFLED = """{.reg .b32 %lo, %hi; mov.b64 {%lo, %hi}, %rd6; shfl.sync.idx.b32 %lo, %lo, 0, 31, -1;
 shfl.sync.idx.b32 %hi, %hi, 0, 31, -1; mov.b64 %rd7, {%lo, %hi};}\n"""
@@ -50,10 +51,8 @@ shfl.sync.idx.b32 %hi, %hi, 0, 31, -1; mov.b64 %rd7, {%lo, %hi};}\n"""
         (ATOMIC + "mov.u32 %r6, 8; st.shared.u32 [%r6], %r3; ld.shared.u32 %r4, [%r5];", True),
         (ATOMIC + "mov.u32 %r6, 8; st.shared.u32 [%r6], %r3; ld.shared.u32 %r4, [%r6];", True),
         (ATOMIC + "mov.u32 %r6, 8; st.shared.u32 [%r6], %r3; ld.global.u32 %r4, [%rd4];", False),
-        (
-            ATOMIC + "st.global.u32 [%rd4], %r3; cp.async.ca.shared.global [0], [%rd4], 4; ld.shared.u32 %r4, [%r5];",
-            True,
-        ),
+        (ATOMIC + "st.global.u32 [%rd4], %r3;" + COPIED.format(to="%r5"), True),
+        (ATOMIC + "st.global.u32 [%rd4], %r3;" + COPIED.format(to="0"), False),  # out of bounds, so it copies nothing
     ],
 )
 def test_an_unknown_address_leads_to_arrays_of_the_caller_and_to_others_that_escaped(body: str, steers: bool) -> None:
