@@ -285,16 +285,17 @@ def compare_warps(cta: Cta) -> None:
     for first in range(0, count, 4):
         group = range(first, min(first + 4, count))
         if len(group) < 4:
-            found = next(((w, -1, INCOMPLETE) for w in group if cta.multiplied[w]), None)
-        else:
-            found = next(
-                ((w, first, DIFFERENT) for w in group if cta.multiplied[w] != cta.multiplied[first]), None
-            )  # fmt: skip
-            other = next((w for w in group if cta.grouped[w] != cta.grouped[first]), None)
-            if found is None and other is not None:
-                _report_out_of_step(cta, other, first)
-        if found:
-            _report_divergence(cta, *found)
+            alone = next((w for w in group if cta.multiplied[w]), None)
+            if alone is not None:
+                _report_divergence(cta, alone, -1, INCOMPLETE)
+            continue
+        for w in group:  # the first one that differs is reported, by its products if these differ
+            if cta.multiplied[w] != cta.multiplied[first]:
+                _report_divergence(cta, w, first, DIFFERENT)
+                break
+            if cta.grouped[w] != cta.grouped[first]:
+                _report_out_of_step(cta, w, first)
+                break
 
 
 def _report_out_of_step(cta: Cta, warp: int, other: int) -> None:
