@@ -25,6 +25,7 @@ from wsemu.model.work import NOTHING, find_work
 from wsemu.patterns import CudaDMASequential
 from wsemu.report.terminal import QuietPrinter
 from wsemu.report.timing_page import predicted_page
+from wsemu.report.timing_trace import predicted_trace
 from wsemu.timing.clusters import AMOUNT, EVENT, REMOTE
 from wsemu.timing.constants import H200
 from wsemu.timing.predict import predict
@@ -324,6 +325,17 @@ def test_a_page_escapes_the_names_of_a_kernel(rings: dict[int, Path]) -> None:
     assert page.count("&lt;script&gt;x&lt;/script&gt;&amp;") >= 2
     assert f": m[{2 * TILE // 8}]<" in page
     assert "phase (no. 2 of this row), cycles " in page
+
+
+def test_a_page_and_a_trace_say_that_waits_are_left_out(rings: dict[int, Path]) -> None:
+    kernel = wsemu.load_ptx(rings[2])["ring"]
+    for spans, is_cut in ((10, True), (100_000, False)):
+        prediction, found = examine_launch(
+            kernel, configure(CTAS, 288, dynamic_shared=2 * (TILE + 16)), arrays(), "H200", spans=spans
+        )
+        assert ("The list of waits is full" in predicted_page(found, prediction)) == is_cut
+        other = json.loads(predicted_trace(found, prediction))["otherData"]
+        assert ("The list of waits is full" in other.get("note", "")) == is_cut
 
 
 SLOW_RING = Path(__file__).parents[2] / "docs" / "programs" / "slow_ring.py"

@@ -225,15 +225,6 @@ def page(
     """Return the whole page, with the time line from step `first` on, and the streams of the program."""
     report = timeline.report
     title = f"{report.kernel}: {report.verdict}"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("meta", name="viewport", content="width=device-width"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"{title} (wsemu)"),
-        style(SHEET),
-    )
     body = tag(
         "body",
         tag("h1", report.kernel, " ", _badge(report)),
@@ -246,6 +237,20 @@ def page(
         _section("Bank conflicts", bank_figures(timeline.banks)),
         script(SCRIPT),
         class_="wsemu",
+    )
+    return whole_page(title, SHEET, body)
+
+
+def whole_page(title: str, sheet: str, body: Markup) -> str:
+    """Return a page with a title, a style sheet and a body; it loads nothing."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", name="viewport", content="width=device-width"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} (wsemu)"),
+        style(sheet),
     )
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
 

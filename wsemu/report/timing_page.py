@@ -10,11 +10,10 @@ import itertools
 from typing import TYPE_CHECKING
 
 from wsemu.model.wait_reasons import AT_BARRIERS, REASONS
-from wsemu.report.html import SHEET
-from wsemu.report.markup import Markup, join, style, tag
-from wsemu.report.page_script import POLICY
+from wsemu.report.html import SHEET, whole_page
+from wsemu.report.markup import Markup, join, tag
 from wsemu.report.timing import format_prediction
-from wsemu.report.timing_trace import AXIS, wait_slices
+from wsemu.report.timing_trace import AXIS, CUT, wait_slices
 from wsemu.timing.clusters import CLUSTER_BARRIER
 
 if TYPE_CHECKING:
@@ -51,19 +50,11 @@ _Box = tuple[float, float, str, str]
 def predicted_page(found: Predicted, prediction: Prediction) -> str:
     """Return the predicted waits as a page."""
     title = f"{prediction.kernel} on {prediction.device}, predicted"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("meta", name="viewport", content="width=device-width"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"{title} (wsemu)"),
-        style(SHEET + _COLORS),
-    )
     summary = tag("pre", "\n".join(format_prediction(prediction)), class_="summary")
     rows = _rows(found)
-    body = tag("body", tag("h1", title), summary, tag("h2", "Time line"), _timeline(rows), class_="wsemu")
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+    parts = [tag("h2", "Time line"), *([tag("p", CUT)] if found.run.is_cut else ()), _timeline(rows)]
+    body = tag("body", tag("h1", title), summary, *parts, class_="wsemu")
+    return whole_page(title, SHEET + _COLORS, body)
 
 
 def _rows(found: Predicted) -> dict[str, list[_Box]]:
@@ -99,10 +90,11 @@ def _timeline(rows: dict[str, list[_Box]]) -> Markup:
     """Return the picture with its legend and a text for its extent."""
     length = max((end for boxes in rows.values() for _, end, _, _ in boxes), default=1.0)
     scale = min(MAX_WIDTH / length, 4.0)
-    drawn = list(itertools.islice(_boxes(rows, scale), MAX_BOXES))
+    boxes = _boxes(rows, scale)
+    drawn = list(itertools.islice(boxes, MAX_BOXES))
     words = f"{length:,.0f} cycles, {scale:.2g} pixels each.  {AXIS.partition(': ')[2].capitalize()}."
     words += "  Waits shorter than a pixel are left out." if scale < 1 else ""
-    words += f"  Only {MAX_BOXES:,} boxes are drawn: `-o FILE.json` has all." if len(drawn) == MAX_BOXES else ""
+    words += f"  Only {MAX_BOXES:,} boxes are drawn: `-o FILE.json` has all." if next(boxes, None) else ""
     height, width = _AXIS + _ROW * len(rows), length * scale + 8
     labels = [tag("text", name, x=8, y=_AXIS + _ROW * n + 15) for n, name in enumerate(rows)]
     left = tag("div", tag("svg", *labels, width=_LABELS, height=height), class_="labels")

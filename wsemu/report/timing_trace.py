@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wsemu.timing.prediction import Prediction
 
 AXIS = "1 us is 1 cycle of the model: predicted, not measured"
+CUT = "The list of waits is full: later ones are left out."
 TICK = 1024
 _Event = dict[str, Any]
 
@@ -26,10 +27,12 @@ _Event = dict[str, Any]
 def predicted_trace(found: Predicted, prediction: Prediction) -> str:
     """Return the predicted waits as one JSON document."""
     stream = found.stream
-    other = {
+    other: dict[str, object] = {
         "kernel": prediction.kernel, "device": prediction.device, "axis": AXIS, "accuracy": prediction.accuracy,
         "microseconds": round(prediction.microseconds, 3), "bound_by": prediction.bound_by,
     }  # fmt: skip
+    if found.run.is_cut:
+        other["note"] = CUT
     events = [*_tracks(found, stream.warps), *wait_slices(found, stream.warps)]
     return (
         json.dumps({"displayTimeUnit": "ms", "otherData": other, "traceEvents": events}, separators=(",", ":")) + "\n"

@@ -77,6 +77,8 @@ class Run(NamedTuple):
     spans: npt.NDArray[np.void] | None
     phases: tuple[Phase, ...]
     """complete phases and generations in the order of their ends, if waits are listed"""
+    is_cut: bool = False
+    """true if later waits or phases are not listed"""
     stuck: tuple[int, ...] = ()
     """instructions at which warps wait at the end of a run that did not complete"""
 
@@ -140,6 +142,7 @@ def run(
     one["dram_write_share"] = round(1024 * device.dram / device.dram_write)
     _entry()(address_of(model))
     end = max(1.0, int(one["end"]) / TICK)
+    waits, periods = int(one["span_count"]), int(one["period_count"])
     next_, flow = arrays["next"], arrays["flow"]
     waiting = np.flatnonzero((next_["when"] == NEVER) & (flow["chunk"] < flow["end"]))
     return Run(
@@ -154,8 +157,9 @@ def run(
             min(1.0, int(one["dram_bytes"]) / end * active / device.dram),
             min(1.0, int(one["l2_bytes"]) / end * active / (device.l2 * merged)),
         ),
-        spans=arrays["spans"][: int(one["span_count"])] if spans else None,
-        phases=tuple(_phases(arrays["periods"][: int(one["period_count"])], made.places)),
+        spans=arrays["spans"][:waits] if spans else None,
+        phases=tuple(_phases(arrays["periods"][:periods], made.places)),
+        is_cut=max(waits, periods) == spans > 0,
         stuck=tuple(sorted({int(flow["pc"][w]) for w in waiting})),
     )
 
