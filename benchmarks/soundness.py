@@ -28,8 +28,9 @@ The kinds of programs follow, each with the fraction that also runs in the refer
     lanes      two to four lanes of one warp that communicate by memory, shuffles and votes, with correct and wrong
                syncwarps and masks, under independent thread scheduling (mate_programs.py).  1 in 5 is a program of
                strong accesses whose threads are such lanes (1 in 8 or 16)
-    heap       threads that share blocks of the device's heap (heap_programs.py), 1 in 4 in a function that calls
-               itself (1 in 2)
+    heap       threads that share blocks of the device's heap (heap_programs.py), 1 in 8 of them in a function that
+               calls itself (1 in 2).  1 in 3 programs copies blocks in bulk, through an mbarrier or in groups
+               (block_copy_programs.py; 1 in 2)
     vectors    programs of `atomics` in which some loads and stores are of vectors (1 in 16)
     recursion  programs of lanes in a function that calls itself (1 in 8)
     undefined  undefined registers, shared memory and shuffles (undefined_programs.py).  All choices of their bits are
@@ -88,6 +89,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_lanes
+from tests.properties.block_copy_programs import copy_program, judge_copies, smaller_copies
 from tests.properties.byte_programs import byte_program, judge_bytes
 from tests.properties.claim_programs import draw_claims, judge_claims
 from tests.properties.cluster_programs import CLUSTER_FAMILIES, check_spread, judged_clusters
@@ -176,7 +178,7 @@ SHARES = {
     "steered": {"steered": 1},
     "maps": {"maps": 1},
     "lanes": {"mates": 4, "together": 1},
-    "heap": {"heap": 7, "recursive heap": 1},
+    "heap": {"heap": 7, "recursive heap": 1, "block copies": 4},
     "vectors": {"vectors": 1},
     "recursion": {"recursive": 1},
     "variants": dict.fromkeys(VARIANTS, 1),
@@ -319,6 +321,8 @@ def work(part: Part) -> Result:
         return work_mates(part)
     if part.family in HEAP_FAMILIES:
         return work_heap(part)
+    if part.family == "block copies":
+        return work_copies(part)
     if part.family in UNDEFINED_FAMILIES:
         return work_undefined(part)
     if part.family == "maps":
@@ -572,6 +576,24 @@ def work_heap(part: Part) -> Result:
         if found.complaint:
             fails = lambda p: judged_heap(p, engines).complaint == found.complaint  # noqa: B023, E731
             less = f"\n    smaller: {smaller_heap(found.program, fails)}" if len(result.complaints) < SHRUNK else ""
+            result.complaints.append(f"{part.family}: {found}{less}")
+    return result
+
+
+def work_copies(part: Part) -> Result:
+    """Compare verdicts on programs of threads that copy blocks of the heap in bulk."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engines: tuple[Engine, ...] = ("vm", "reference") if k % 2 else ("vm",)
+        found = judge_copies(copy_program(source), engines)
+        verdict = found.verdicts[0] if found.verdicts else UNKNOWN
+        outlook = found.outlook
+        result.found.update([verdict, found.can, f"{verdict} and {found.can}", *outlook.faults, *outlook.warnings])
+        result.checks.update(engines if found.verdicts else ())
+        if found.complaint:
+            fails = lambda p: judge_copies(p, engines).complaint == found.complaint  # noqa: B023, E731
+            less = f"\n    smaller: {smaller_copies(found.program, fails)}" if len(result.complaints) < SHRUNK else ""
             result.complaints.append(f"{part.family}: {found}{less}")
     return result
 

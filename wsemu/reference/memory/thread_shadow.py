@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import ATOMIC, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, WRITE
+from wsemu.model.isa import ATOMIC, LANES, LOCAL, READ, SEGMENT_SHIFT, SHARED, UNWATCHED, WRITE
 from wsemu.model.outcome import RawFinding
 from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.reference.memory.shadow import EVERYONE, Watch, access_scope
@@ -152,7 +152,7 @@ class ThreadWatch(Watch):
         lanes_at: dict[int, int] = {}
         sizes: dict[int, int] = {}
         for lane, ((segment, number, offset), size) in ranges.items():
-            if number != LOCAL and segment.writable:
+            if number != LOCAL and segment.writable and segment.writable != UNWATCHED:
                 for at in range(offset, offset + size, unit):
                     address = (number << SEGMENT_SHIFT) + at
                     lanes_at[address] = lanes_at.get(address, 0) | 1 << lane
