@@ -381,18 +381,32 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     return _finding(raw, places, f"{verb} of {size} bytes outside {name}", note, help_)
 
 
+_FORMS = (
+    "an access without a state space needs a generic address, which `cvta` makes; an access to shared, local, constant "
+    "or parameter memory needs an address relative to that space, as the variable's name gives it"
+)
+
+
 def _elsewhere(raw: RawFinding, places: Places) -> Finding:
     """Return the finding of an address in memory that the access must not reach: an address of another state space, or
     a number that is not an address."""
     verb, size, address = places.verb(raw.pc), raw.detail["size"], raw.detail["address"]
     left_out, forbidden = _left_out(raw, places), places.forbidden(raw.pc)
+    name = places.program.array_of[raw.pc]
+    if forbidden == ANYWHERE and name:
+        message = f"{verb} of {size} bytes at an address of {places.array_name(raw.pc)} in the wrong form"
+        note, help_ = f"{_FORMS}; {left_out}", "convert the address with `cvta`, or name the state space in the access"
+        return _finding(raw, places, message, note, help_)
     if forbidden == ANYWHERE:
         message = f"{verb} of {size} bytes at a number that is not an address"
         note = f"the number is {address:#x}, computed from no variable's and no argument's address; {left_out}"
         return _finding(raw, places, message, note, "compute the address from that of an array or variable")
-    space = next(name for name, kind in _KINDS.items() if not forbidden & kind)
-    message = f"{verb} of {size} bytes in {space} memory at an address of {places.space(raw.detail['segment'])} memory"
-    note = f"an access that names a state space reaches only that space; {left_out}"
+    space, other = (
+        next(name for name, kind in _KINDS.items() if not forbidden & kind),
+        places.space(raw.detail["segment"]),
+    )
+    message = f"{verb} of {size} bytes in {space} memory at an address of {other} memory"
+    note = f"the access names a state space, or its address comes from no variable of {other} memory; {left_out}"
     help_ = f"give it an address of {space} memory, or a generic address to an access that names no state space"
     return _finding(raw, places, message, note, help_)
 

@@ -107,18 +107,52 @@ DEFINED = {
 
 
 _OWN = ".func f (.reg .b64 %in) { .reg .b64 %p; .local .b64 x[2]; mov.u64 %p, x; st.local.u64 [%in], %p;"
+_SEVEN = ".func g (.reg .b64 %q) { st.u32 [%q], 7; ret; }"
 FUNCTIONS = {
     "an address stored while the function runs": (
         f"{_OWN} ld.local.u64 %p, [%in]; st.local.u64 [%p+8], %in; ld.local.u64 %p, [x+8]; ret; }}",
         "mov.u64 %x1, own; AGAIN: call f, (%x1); add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 3; @%p bra AGAIN;",
     ),
     "an address that another function stores": (
-        f".func g (.reg .b64 %q) {{ st.u32 [%q], 7; ret; }} {_OWN} st.u64 [%p], %p; ld.u64 %p, [%p]; call g, (%p); }}",
+        f"{_SEVEN} {_OWN} cvta.local.u64 %p, %p; st.u64 [%p], %p; ld.u64 %p, [%p]; call g, (%p); }}",
         "mov.u64 %x1, own; @%p bra END; call f, (%x1); call f, (%x1); END: st.global.u32 [%a], %n; ret;",
     ),
     "a distance of two addresses": (
         ".func (.reg.b64 %v) f { .reg .b64 %p; .local.b32 x[4]; mov.u64 %p, x; sub.u64 %v, %p, %p; }",
         "call (%x1), f; add.u64 %a, %a, %x1; st.global.u32 [%a], %n;",
+    ),
+}
+_PRODUCT = (
+    "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%o];"
+    "wmma.load.b.sync.aligned.col.m16n16k16.global.f16 {%r8,%r9,%r10,%r11,%r12,%r13,%r14,%r15}, [%o];"
+    "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, [%o]; mov.u32 %r18, 0;"
+    "AGAIN: wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7},"
+    "{%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, {%r8,%r9,%r10,%r11,%r12,%r13,%r14,%r15}, {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7};"
+    "add.u32 %r18, %r18, 1; setp.lt.u32 %p, %r18, 3; @%p bra AGAIN;"
+    "wmma.store.d.sync.aligned.col.m16n16k16.global.f32 [%o+1024], {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7};"
+)
+_ALLOCATE = "alloca.u64 %x2, 64; st.local.u32 [%x2], 5; ld.local.u32 %r1, [%x2]; st.global.u32 [%a], %r1;"
+DEFINED |= {
+    "wmma": _PRODUCT,
+    "memory of alloca that is used again in a loop": (
+        f"mov.u32 %r2, 0; stacksave.u64 %x1; AGAIN: {_ALLOCATE} stackrestore.u64 %x1; add.u32 %r2, %r2, 1; "
+        "setp.lt.u32 %p, %r2, 400; @%p bra AGAIN; ret;"
+    ),
+    "an address of shared memory that goes through memory": (
+        "st.local.u32 [own], %s; ld.local.u32 %r1, [own]; setp.eq.u32 %p, %t, 0; @%p st.shared.u32 [%r1], 5;"
+    ),
+    "an index of shared memory that was loaded": (
+        "ld.global.u32 %r1, [%a]; add.u32 %r1, %r1, %s; setp.eq.u32 %p, %t, 0; @%p st.shared.u32 [%r1], 5;"
+    ),
+    "a generic address of local memory that is compared with 0": (
+        "mov.u64 %x1, own; cvta.local.u64 %x1, %x1; setp.ne.u64 %p, %x1, 0; @%p st.u32 [%x1], 5;"
+    ),
+    "the end of an array of local memory": (
+        "mov.u64 %x1, own; add.u64 %x2, %x1, 64; "
+        "AGAIN: st.local.u32 [%x1], 0; add.u64 %x1, %x1, 4; setp.ne.u64 %p, %x1, %x2; @%p bra AGAIN; ret;"
+    ),
+    "a generic address of a parameter": (
+        "mov.u64 %x1, n; cvta.param.u64 %x1, %x1; ld.u32 %r1, [%x1]; st.global.u32 [%a], %r1;"
     ),
 }
 

@@ -11,6 +11,9 @@ LOOKED_UP = "%address"
 where memory is located"""
 ALLOCATED = "%block"
 """value of `Program.array_of` for the operation that returns the address of a new heap block"""
+RELATIVE, HALF_RELATIVE = "%relative", "%half relative"
+"""value of `Program.array_of` for arithmetic with two addresses that may be relative to their state space, and with one
+that may be: as a number, such an address may be 0, and differs between GPUs"""
 SAVED = "%saved"
 """value of `Program.array_of`, followed by the number of the call, for operations that save registers before a call and
 restore them after it"""

@@ -38,7 +38,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.model.addresses import ALLOCATED, FIRST_FUNCTION, LOOKED_UP, SAVED, WORKSPACE, is_function
+from wsemu.model.addresses import (
+    ALLOCATED,
+    FIRST_FUNCTION,
+    HALF_RELATIVE,
+    LOOKED_UP,
+    RELATIVE,
+    SAVED,
+    WORKSPACE,
+    is_function,
+)
 from wsemu.model.control_flow import STEERS
 from wsemu.model.data import NamedTuple
 from wsemu.model.effects import find_opcodes
@@ -503,6 +512,16 @@ class _Arithmetic:
             return NOTHING
         return _number(a, b)
 
+    def uses_relative(self, name: str, values: list[Value], mark: str | None) -> bool:
+        """Return whether arithmetic with addresses that may be relative to their state space depends on where the space
+        begins.  Unlike a generic address, a relative one may be 0, or equal to a number from memory."""
+        a, b = values[:2]
+        if not (a.plus | b.plus) & self.small:
+            return False
+        if a.plus and b.plus:
+            return mark == HALF_RELATIVE
+        return name.startswith("setp")
+
 
 # -- allocations -------------------------------------------------------------------------------------------------------
 class _Places:
@@ -847,6 +866,10 @@ class _Analysis:
             chosen = [state.get(row, NOTHING) for row in fields[3:5]] if name.startswith("selp") else []
             addresses = [value._replace(number=0) for value in chosen if value.plus]
             return functools.reduce(_join_values, addresses) if addresses else NOTHING
+        if self._program.array_of[pc] in (RELATIVE, HALF_RELATIVE):
+            values = [state.get(row, NOTHING) for row in fields[3:5]]
+            if self._arithmetic.uses_relative(name, values, self._program.array_of[pc]):
+                return _number(*values)
         base = self._places.bases.get(fields[3]) if name == "add.b64" else None
         if base is not None and fields[4] in self._arithmetic.constants:
             return self._places.at(base, self._arithmetic.constants[fields[4]])

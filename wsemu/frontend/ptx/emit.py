@@ -25,6 +25,7 @@ from wsemu.model.errors import KernelError
 from wsemu.model.program import UNDEFINED
 
 if TYPE_CHECKING:
+    from wsemu.frontend.ptx.fragment_origins import Origin, Use
     from wsemu.frontend.ptx.heap import Heap
     from wsemu.frontend.ptx.lifetimes import Lifetime
     from wsemu.frontend.ptx.module import Module
@@ -127,6 +128,14 @@ class Emitter(Steps):
         """heap of a kernel that allocates memory, or that may receive addresses of heap blocks"""
         self.origins: dict[Register, str] = {}
         """registers that hold the address of a variable -> its name"""
+        self.generic: set[Register] = set()
+        """results of `cvta`"""
+        self.fragments: dict[Register, Origin] = {}
+        """registers of results of `wmma`"""
+        self.fragment_uses: list[Use] = []
+        """uses of fragments by `wmma`"""
+        self.relative: list[Register] = []
+        """results of `cvta.to`, and addresses of constants"""
         self.dynamic: dict[str, None] = {}
         """names of dynamic shared memory"""
         self.workspace: set[Register] = set()

@@ -9,12 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.forms import UnhandledForm
+from wsemu.frontend.ptx.fragment_origins import Origin, Use
 from wsemu.frontend.ptx.matrix import SHAPE_OF, SHARED, members, multiply_tiles, read_all, targets
-from wsemu.frontend.ptx.memory import emit_misaligned_test, lower_address, space_bits, undefined_where
+from wsemu.frontend.ptx.memory import emit_misaligned_test, lower_address, space_bits, spelling, undefined_where
 from wsemu.frontend.ptx.syntax import Number, Sink
 from wsemu.model.isa import SIZE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wsemu.frontend.assemble.graph import Instruction as GraphInstruction
     from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Emitter, Handler
     from wsemu.frontend.ptx.syntax import Instruction, Operand
@@ -174,6 +178,8 @@ def _load(e: Emitter, instruction: Instruction) -> None:
     elements = _Elements(e, found, matrix, layout, base, _stride(e, found, matrix, layout, given))
     own = space_bits(e, space)
     values = [_value(e, addresses, elements.bits, own) for addresses in elements.pieces()]
+    origin = Origin(matrix, shape, layout if matrix != "c" else "", type_)
+    e.fragments.update(dict.fromkeys(values, origin))
     count, type_of = found.registers(matrix), found.part.register
     values += [e.constant(type_of, 0)] * (count - len(values))
     _converge(e)
@@ -242,6 +248,7 @@ def _store(e: Emitter, instruction: Instruction) -> None:
     values = read_all(e, source, found.registers("c"), found.part.register)
     own = space_bits(e, space)
     _converge(e)
+    _use(e, e.code[-1], [(values, Origin("c", shape))])
     for addresses, value in zip(elements.pieces(), values, strict=True):
         whole = max(elements.bits, 32)
         if len(addresses) == 1:
@@ -250,6 +257,12 @@ def _store(e: Emitter, instruction: Instruction) -> None:
         for n, address in enumerate(addresses):
             part = e.emit("cvt.b16.s32", e.emit("shr.u32", value, e.constant("b32", 16 * n)))
             e.effect("st.b16", (address, part), (), auxiliary=own, element="uint16")
+
+
+def _use(e: Emitter, first: GraphInstruction, operands: Sequence[tuple[tuple[Register, ...], Origin]]) -> None:
+    """Record that the current instruction, whose first operation is given, uses fragments with these origins."""
+    assert e.instruction is not None
+    e.fragment_uses.append(Use(first, tuple(operands), spelling(e.instruction), e.source.place(e.instruction.at)))
 
 
 def _wmma(e: Emitter, instruction: Instruction) -> None:
@@ -273,10 +286,13 @@ def _wmma(e: Emitter, instruction: Instruction) -> None:
     if d_type != c_type or (clamped and (d_type != "s32" or combine != "mul")):
         raise UnhandledForm
     found = _Shape(shape, a_type, b_type, c_type, combine)
-    _wmma_parts(e, instruction, found, clamped=clamped)
+    needed = [Origin("a", shape, modifiers[2], a_type), Origin("b", shape, modifiers[3], b_type)]
+    _wmma_parts(e, instruction, found, [*needed, Origin("c", shape, "", c_type)], clamped=clamped)
 
 
-def _wmma_parts(e: Emitter, instruction: Instruction, found: _Shape, *, clamped: bool) -> None:
+def _wmma_parts(
+    e: Emitter, instruction: Instruction, found: _Shape, needed: Sequence[Origin], *, clamped: bool
+) -> None:
     d, a, b, c = instruction.operands
     part = found.part
     type_ = part.register
@@ -286,7 +302,9 @@ def _wmma_parts(e: Emitter, instruction: Instruction, found: _Shape, *, clamped:
     ]  # fmt: skip
     results = targets(e, d, found.registers("c"), type_)
     _, of_a, of_b, of_c = part.counts
+    used = [registers[: found.used(matrix)] for registers, matrix in zip(fragments, "abc", strict=True)]
     made: list[Register] = []
+    first = len(e.code)
     for down in range(found.down):
         for across in range(found.across):
             block = (down * found.across + across) * of_c
@@ -296,6 +314,8 @@ def _wmma_parts(e: Emitter, instruction: Instruction, found: _Shape, *, clamped:
                 fragments[2][block:][:of_c], clamped=clamped,
             )  # fmt: skip
             made += fresh
+    _use(e, e.code[first], list(zip(used, needed, strict=True)))
+    e.fragments.update(dict.fromkeys(made, needed[2]))
     for item, register in zip(e.elements(d, len(results)), made, strict=True):
         if type(item) is not Sink:
             e.write_register(item, register)

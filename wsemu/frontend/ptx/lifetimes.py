@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.frontend.assemble.graph import Instruction
 from wsemu.frontend.ptx.module import variable_size
-from wsemu.frontend.ptx.provenance import CARRIES, propagate_provenance
-from wsemu.model.isa import LOCAL_SHIFT, ON_STACK, OPERATIONS, STACK_UNIT
+from wsemu.frontend.ptx.provenance import CARRIES, passed_operands, propagate_provenance
+from wsemu.frontend.ptx.variables import ONLY_LOCAL
+from wsemu.model.isa import LOCAL_SHIFT, ON_STACK, STACK_UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,11 +60,8 @@ def _find_outliving(graph: Graph, held: dict[Register, int], own: Sequence[range
         for code in block.instructions:
             if code.operation in CARRIES:
                 continue
-            operation = OPERATIONS.get(code.operation)
-            accesses = operation is not None and operation.kind in ("load", "store", "atomic")
-            if operation is None or operation.kind != "alu":
-                for operand in code.operands[accesses:]:
-                    left |= held.get(operand, 0)
+            for operand in passed_operands(code):
+                left |= held.get(operand, 0)
     return left
 
 
@@ -88,4 +86,4 @@ def _end(graph: Graph, life: Lifetime, place: LocalPlace) -> None:
 
 def _store(graph: Graph, place: LocalPlace, value: Register, at: Instruction | Block) -> Instruction:
     base, before = graph.special("local"), place.offset - STACK_UNIT
-    return Instruction("st.b64", (), (base, value), before, span=at.span, stack=at.stack)
+    return Instruction("st.b64", (), (base, value), before, ONLY_LOCAL, span=at.span, stack=at.stack)

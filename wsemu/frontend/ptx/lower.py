@@ -16,6 +16,7 @@ from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.ends import part_ends
 from wsemu.frontend.ptx.expand import expand
 from wsemu.frontend.ptx.flight import mark_registers
+from wsemu.frontend.ptx.fragment_origins import check_fragments
 from wsemu.frontend.ptx.grid import mark_grid_barriers
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.lifetimes import end_variables
@@ -24,6 +25,7 @@ from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.reach import Reached
 from wsemu.frontend.ptx.reachable_memory import forbid_by_origin
 from wsemu.frontend.ptx.recursion import finish
+from wsemu.frontend.ptx.relative_addresses import distinguish_relative
 from wsemu.frontend.ptx.sources import hidden_note
 from wsemu.frontend.ptx.ssa import assign_once
 from wsemu.frontend.ptx.variables import EntryParameter
@@ -111,9 +113,11 @@ def lower(
         found.setdefault(what, f"{what} {_place(graph, code)}")
     graph.unmodelled += found.values()
     graph.sources_note = hidden_note(tuple(graph.hidden_sources))
+    check_fragments(graph, e.fragments, e.fragment_uses)
     choose_replicas(e)
     part_ends(graph)
     assign_once(graph)
+    distinguish_relative(graph, e.generic, e.relative)
     forbid_by_origin(graph, kinds)
     name_accesses(graph, function, e.origins)
     if not reached.maps_addresses:

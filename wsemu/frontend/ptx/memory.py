@@ -601,21 +601,32 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
     if not _has_known_modifiers(instruction):
         e.emit_unsupported()
         return
-    space = state_space(instruction)
     destination, source = _two_operands(e, instruction)
-    value = e.read(source, "b64")
-    if space != "shared":
-        e.write_register(destination, extend_address(e, value) if space in SMALL else value)
-    elif "to" in instruction.modifiers:
-        with e.looking_up():
-            number = e.emit("shr.u64", value, e.constant("b64", SEGMENT_SHIFT))
-            inside = e.emit("setp.eq.b64", number, e.constant("b64", SHARED))
-        offset = e.emit("and.b64", value, e.constant("b64", OFFSET_MASK))
-        # a sum keeps the address in its variable (`confine.py`)
-        away = e.emit("selp.b64", e.constant("b64", 0), e.constant("b64", 1 << FARTHEST), inside)
-        e.write(destination, "add.b64", offset, away)
+    value, space, to = e.read(source, "b64"), state_space(instruction), "to" in instruction.modifiers
+    if space == "global":  # both forms of such an address are one number
+        e.write_register(destination, value)
+        return
+    result = _convert(e, value, space, to=to)
+    if to:
+        e.relative.append(result)
     else:
-        e.write_register(destination, e.emit("or.b64", value, e.constant("b64", WINDOW)))
+        e.generic.add(result)
+    e.write_register(destination, result)
+
+
+def _convert(e: Emitter, value: Register, space: str, *, to: bool) -> Register:
+    """Return a new register with the result of `cvta`, or of `cvta.to`."""
+    if space != "shared":
+        return e.emit("mov.b64", extend_address(e, value) if space in SMALL else value)
+    if not to:
+        return e.emit("or.b64", value, e.constant("b64", WINDOW))
+    with e.looking_up():
+        number = e.emit("shr.u64", value, e.constant("b64", SEGMENT_SHIFT))
+        inside = e.emit("setp.eq.b64", number, e.constant("b64", SHARED))
+    offset = e.emit("and.b64", value, e.constant("b64", OFFSET_MASK))
+    # a sum keeps the address in its variable (`confine.py`)
+    away = e.emit("selp.b64", e.constant("b64", 0), e.constant("b64", 1 << FARTHEST), inside)
+    return e.emit("add.b64", offset, away)
 
 
 _SEGMENTS: dict[str, Callable[[Emitter, Register], Register]] = {

@@ -18,9 +18,9 @@ from wsemu.model.multicast import replica_name
 from wsemu.model.program import SharedArray
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from wsemu.frontend.assemble.graph import Graph, Register
+    from wsemu.frontend.assemble.graph import Graph, Instruction, Register
     from wsemu.frontend.ptx.syntax import Function
 
 CARRIES = frozenset(
@@ -86,6 +86,14 @@ def propagate_provenance(graph: Graph, held: dict[Register, int]) -> dict[Regist
                 held[result] = arrays
                 changed = True
     return held
+
+
+def passed_operands(instruction: Instruction) -> Sequence[Register]:
+    """Return the operands that an instruction stores, or passes to other lanes or agents."""
+    operation = OPERATIONS.get(instruction.operation)
+    if operation is not None and operation.kind == "alu":
+        return ()
+    return instruction.operands[operation is not None and operation.kind in ("load", "store", "atomic") :]
 
 
 def _retype(graph: Graph, elements: Mapping[str, set[str]]) -> None:

@@ -3,17 +3,21 @@
 PTX does not specify which numbers are addresses of which memory.  An address that is computed only from constants,
 special registers and numbers of the launch refers to no variable.  An address that is computed from the addresses of
 arrays does not refer to shared memory, however far apart the two are in the emulator.  An address loaded from memory
-may refer to anything.  A constant in the range of device allocations may be such an address, because run-time compilers
-put addresses into code.
+may refer to arrays, because the host or another launch may have stored it, and to what the kernel itself passes through
+memory or between lanes.  A constant in the range of device allocations may be such an address, because run-time
+compilers put addresses into code.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections import defaultdict
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.memory import FORBIDDEN
+from wsemu.frontend.ptx.provenance import passed_operands
 from wsemu.model.isa import (
     ANYWHERE,
     FIRST_ARRAY,
@@ -50,13 +54,15 @@ _IN_SHARED = {
     **dict.fromkeys(("mbarrier.pending_count", "cp.async.commit", "cp.async.wait")),
 }
 """asynchronous operation -> its operand that is an address in shared memory, if it has one"""
+_LOADED = ANYWHERE + 1
+"""flag of an address that is computed from results of loads, or of other operations than arithmetic"""
 _HAVE_OFFSET = ("mbarrier.", "cp.async.")
 """start of the names of operations whose `immediate` is added to the address"""
 
 
 def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
     """Forbid, for each access, the memory that its address cannot refer to."""
-    held = _origins(graph, kinds)
+    own, held = _origins(graph, kinds)
     places: dict[str, None] = {}
     loads = False
     for block in graph.blocks:
@@ -65,16 +71,16 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
             if operation is None or operation.kind not in _ACCESSES:
                 _move_numbers(graph, instruction, held)
                 continue
-            if _shares_local(instruction, held):
+            if _shares_local(instruction, own, held):
                 span = graph.spans[instruction.span]
                 places[f"line {span.line} of {PurePath(span.file).name}"] = None
             reached = held.get(instruction.operands[0], 0)
             excluded = instruction.auxiliary >> FORBIDS_SHIFT & ANYWHERE
             if excluded in _ANY_SPACE:
                 instruction.auxiliary |= (ANYWHERE & ~reached) << FORBIDS_SHIFT
-            elif excluded == FORBIDDEN["shared"] and not reached:  # a GPU may reserve the bytes at that number
+            elif excluded == FORBIDDEN["shared"] and not reached & IN_SHARED:  # a GPU may reserve the bytes there
                 instruction.auxiliary |= ANYWHERE << FORBIDS_SHIFT
-            loads |= reached == ANYWHERE
+            loads |= bool(reached & _LOADED)
     if loads:
         graph.shared_locals += [f"{_SHARES} ({place})" for place in places]
 
@@ -82,7 +88,10 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
 def _move_numbers(graph: Graph, instruction: Instruction, held: dict[Register, int]) -> None:
     """Move the shared memory of an asynchronous operation out of bounds if its address is a number."""
     number = _IN_SHARED.get(instruction.operation)
-    if number is None or held.get(instruction.operands[number], 0):
+    if number is None:
+        return
+    reached = held.get(instruction.operands[number], 0)
+    if reached & IN_SHARED or (reached and not reached & _LOADED):
         return
     before, after = instruction.operands[:number], instruction.operands[number + 1 :]
     instruction.operands = (*before, graph.constant("b64", 0), *after)
@@ -90,21 +99,24 @@ def _move_numbers(graph: Graph, instruction: Instruction, held: dict[Register, i
         instruction.immediate = 0
 
 
-def _shares_local(instruction: Instruction, held: dict[Register, int]) -> bool:
+def _shares_local(instruction: Instruction, own: dict[Register, int], held: dict[Register, int]) -> bool:
     """Return whether a store puts an address of local memory where other warps may load it."""
     address, *values = instruction.operands
-    if not any(held.get(value, 0) & IN_LOCAL and held[value] != ANYWHERE for value in values):
+    if not any(own.get(value, 0) & IN_LOCAL for value in values):
         return False
     reaches = held.get(address, 0) & ~(instruction.auxiliary >> FORBIDS_SHIFT)
     return not reaches & IN_LOCAL
 
 
-def _origins(graph: Graph, kinds: Sequence[Kind]) -> dict[Register, int]:
-    """Return the kinds of memory to which the address in each register may refer."""
+def _origins(graph: Graph, kinds: Sequence[Kind]) -> tuple[dict[Register, int], dict[Register, int]]:
+    """Return the kinds of memory to which the address in each register may refer: without the addresses that come from
+    memory or from other lanes, and with them."""
     leads: dict[Register, list[Register]] = defaultdict(list)
-    held = _sources(graph, kinds)
+    own = _sources(graph, kinds)
     literal = _literal_addresses(graph)
-    held.update(dict.fromkeys(literal, IN_ARRAY | IN_CONSTANT))
+    own.update(dict.fromkeys(literal, IN_ARRAY | IN_CONSTANT))
+    passed: set[Register] = set()
+    received: list[Register] = []
     for block in graph.blocks:
         for phi in block.phis:
             for operand in phi.incoming.values():
@@ -112,20 +124,30 @@ def _origins(graph: Graph, kinds: Sequence[Kind]) -> dict[Register, int]:
         for instruction in block.instructions:
             operation = OPERATIONS.get(instruction.operation)
             if operation is None or operation.kind != "alu":
-                held.update(dict.fromkeys(instruction.results, ANYWHERE))
+                received.extend(instruction.results)
+                passed.update(passed_operands(instruction))
                 continue
             for operand in instruction.operands:
                 if operand not in literal or instruction.operation in _STEPS:
                     leads[operand].extend(instruction.results)
-    pending = list(held)
+    _spread(own, leads, list(own))
+    through = functools.reduce(operator.or_, (own.get(register, 0) for register in passed), 0)
+    held = dict(own)
+    for register in received:
+        held[register] = held.get(register, 0) | through | IN_ARRAY | IN_CONSTANT | _LOADED
+    _spread(held, leads, received)
+    return own, held
+
+
+def _spread(held: dict[Register, int], leads: dict[Register, list[Register]], pending: list[Register]) -> None:
+    """Add the kinds of registers to those that are computed from them."""
     while pending:
         register = pending.pop()
         for result in leads.get(register, ()):
-            kinds_ = held.get(result, 0) | held[register]
-            if kinds_ != held.get(result, 0):
-                held[result] = kinds_
+            kinds = held.get(result, 0) | held[register]
+            if kinds != held.get(result, 0):
+                held[result] = kinds
                 pending.append(result)
-    return held
 
 
 def _literal_addresses(graph: Graph) -> set[Register]:

@@ -23,8 +23,9 @@ from wsemu.frontend.assemble.simplify import assignments, fixed_registers
 from wsemu.frontend.assemble.ways import APART, FACTOR
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.module import variable_size
+from wsemu.frontend.ptx.provenance import passed_operands, propagate_provenance
 from wsemu.frontend.ptx.steps import BITS, move
-from wsemu.frontend.ptx.variables import LARGEST, CallParameter, enter_stack_variable
+from wsemu.frontend.ptx.variables import LARGEST, ONLY_LOCAL, CallParameter, enter_stack_variable
 from wsemu.model.addresses import SAVED
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import STACK_UNIT
@@ -65,6 +66,10 @@ class Stack:
     """1 once another call followed a call that had ended"""
     last: Register
     """start of the last memory that `alloca` has allocated and that is not freed; 0: none"""
+    allocated: list[Register] = field(default_factory=list)
+    """registers with addresses that `alloca` returns"""
+    releases: list[tuple[Block, GraphInstruction]] = field(default_factory=list)
+    """instructions that let memory of `alloca` be allocated again, each at the start of its block"""
     restored: dict[Register, int] = field(default_factory=dict)
     """registers that `stackrestore` reads, and its offset in the text"""
     starts: list[tuple[GraphInstruction, int]] = field(default_factory=list)
@@ -155,8 +160,9 @@ def allocate(e: Emitter, size: Register, alignment: int) -> Register:
     own.largest = max(own.largest, 3 * MOST)
     check(e, "`alloca`")
     named = enter_stack_variable(e, begin, most)
-    e.effect("st.b64", (begin, own.last), immediate=_LINK)
+    e.effect("st.b64", (begin, own.last), immediate=_LINK, auxiliary=ONLY_LOCAL)
     e.effect_into("mov.b64", (begin,), (own.last,))
+    own.allocated.append(named)
     return named
 
 
@@ -171,12 +177,14 @@ def release(e: Emitter, top: Register) -> None:
     e.branch(inside, done)
     e.place(inside)
     e.guard = TRUE
-    e.effect("st.b64", (own.last, e.constant("b64", 0)), immediate=-UNIT)
-    (older,) = e.effect("ld.b64", (own.last,), ("b64",), immediate=_LINK)
+    e.effect("st.b64", (own.last, e.constant("b64", 0)), immediate=-UNIT, auxiliary=ONLY_LOCAL)
+    (older,) = e.effect("ld.b64", (own.last,), ("b64",), immediate=_LINK, auxiliary=ONLY_LOCAL)
     e.assign(own.last, "mov.b64", older)
     e.jump(again_)
     e.place(done)
     e.assign(own.top, "mov.b64", top)
+    if top != own.frame:  # a caller finds the registers that it saved where its frame ends
+        own.releases.append((done, done.instructions[-1]))
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
@@ -366,7 +374,7 @@ def _end(e: Emitter, region: Region, instance: Instance) -> None:
             value = place if isinstance(place, int) else place.load(e, type_, at)  # type: ignore[attr-defined]
             e.assign(register, move(type_), value)
     for offset in sorted(instance.entered):  # the variables end here, even if their addresses are still in use
-        e.effect("st.b64", (own.frame, e.constant("b64", 0)), immediate=offset - UNIT)
+        e.effect("st.b64", (own.frame, e.constant("b64", 0)), immediate=offset - UNIT, auxiliary=ONLY_LOCAL)
     if allocates(instance.module, instance.function):
         release(e, own.frame)
     else:
@@ -400,6 +408,7 @@ def finish(e: Emitter) -> None:
     ]
     order[0].instructions[:0] = [begin, GraphInstruction("mov.b64", (own.frame,), (begin.results[0],)), *nothing]
     _refuse_other_tops(e, own, order)
+    _keep_from_reuse(e, own, order)
     sites = [site for site in own.sites if site.behind.index in kept]
     for site in sites:  # a register needed after a call is needed before it, because the function may not write it
         site.save.successors = (*site.save.successors, site.behind.index)
@@ -418,6 +427,21 @@ def finish(e: Emitter) -> None:
             f"local memory and stack need {graph.local_bytes:,} bytes: at most {LARGEST['local']:,}",
             "make the variables smaller",
         )
+
+
+def _keep_from_reuse(e: Emitter, own: Stack, order: Sequence[Block]) -> None:
+    """Do not allocate memory of `alloca` again if an address in it may be used after it was freed: the address would be
+    one of the new memory, in which an access is not out of bounds."""
+    held = set(propagate_provenance(e.graph, dict.fromkeys(own.allocated, 1)))
+    if not held or not own.releases:
+        return
+    stored = any(not held.isdisjoint(passed_operands(code)) for block in order for code in block.instructions)
+    several = {register for register, count in assignments(order).items() if count > 1}
+    guarded = {register for block in order for code in block.instructions if code.guard for register in code.results}
+    used = Liveness(order, fixed_registers(e.graph), several | guarded).before_all(held)
+    for block, code in own.releases:
+        if stored or used.get(block.index):
+            block.instructions = [other for other in block.instructions if other is not code]
 
 
 def _refuse_other_tops(e: Emitter, own: Stack, order: Sequence[Block]) -> None:

@@ -14,7 +14,18 @@ from wsemu.frontend.ptx.literals import literal_bits
 from wsemu.frontend.ptx.module import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.syntax import Symbol
 from wsemu.model.data import dataclass, field
-from wsemu.model.isa import LOCAL_SHIFT, MOST_LOCAL, OFFSET_MASK, ON_STACK, SEGMENT_SHIFT, SHARED, STACK_UNIT
+from wsemu.model.isa import (
+    ANYWHERE,
+    FORBIDS_SHIFT,
+    IN_LOCAL,
+    LOCAL_SHIFT,
+    MOST_LOCAL,
+    OFFSET_MASK,
+    ON_STACK,
+    SEGMENT_SHIFT,
+    SHARED,
+    STACK_UNIT,
+)
 from wsemu.model.program import ConstantArray, SharedArray
 from wsemu.model.program import Parameter as RegisterParameter
 from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES
@@ -31,6 +42,8 @@ MOST_BYTES = 16
 """maximum bytes of an access by one lane"""
 _SHORT_NUMBERS = 1 << 32 - LOCAL_SHIFT
 """number of variables that 32-bit addresses can distinguish"""
+ONLY_LOCAL = (ANYWHERE & ~IN_LOCAL) << FORBIDS_SHIFT
+"""`auxiliary` of an access to local memory"""
 WINDOW = SHARED << SEGMENT_SHIFT
 """address of offset 0 in the window of shared memory"""
 
@@ -174,6 +187,8 @@ class ModulePlace:
 
     def address(self, e: Emitter) -> Register:
         """Return the address of the first byte."""
+        if self.variable.space == "const":
+            e.relative.append(self.register)
         return self.register
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
@@ -303,7 +318,7 @@ def _copy_parameter(parameter: EntryParameter | CallParameter, e: Emitter) -> Re
         empty = isinstance(parameter, CallParameter) and not parameter.holds(offset, width)
         value = None if empty else parameter.load(e, f"b{8 * width}", offset)
         if value is not None:
-            e.effect(f"st.b{8 * width}", (start, value), immediate=first + offset)
+            e.effect(f"st.b{8 * width}", (start, value), immediate=first + offset, auxiliary=ONLY_LOCAL)
         offset += width
     return place.address(e)
 
@@ -322,7 +337,7 @@ def enter_stack_variable(e: Emitter, start: Register, size: Register) -> Registe
         begin = e.emit("sub.b64", start, e.special("local"))
         unit = 1 << 32 - (STACK_UNIT.bit_length() - 1)
         extent = e.emit("mad.b64", begin, e.constant("b64", unit), size)
-        e.effect("st.b64", (start, extent), immediate=-STACK_UNIT)
+        e.effect("st.b64", (start, extent), immediate=-STACK_UNIT, auxiliary=ONLY_LOCAL)
         number = e.emit("mul.b64", begin, e.constant("b64", (1 << LOCAL_SHIFT) // STACK_UNIT))
         named = e.emit("add.b64", number, e.constant("b64", ON_STACK << LOCAL_SHIFT))
     return e.emit("add.b64", start, named)

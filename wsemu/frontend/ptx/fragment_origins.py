@@ -1,0 +1,166 @@
+"""Compare the operands of `wmma.mma` and `wmma.store` with the instructions that produce them.
+
+A fragment of `a` or `b` that was loaded with a layout, a shape or a type must be multiplied with the same ones, and the
+shape of the accumulator must be that of the multiplication and of the store (PTX ISA, "wmma.mma", "wmma.store").  Here
+fragments have the layout of `mma.sync`, so the values would not show a mistake.
+
+Detects: operands that were loaded or computed with other qualifiers, on every path, in registers.  The launch is not
+proven if it is so on some paths only.  Does not detect: fragments that went through memory or other lanes; a mistake in
+the matrix (`a` in place of `b`) after arithmetic with the elements.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wsemu.frontend.assemble.graph import TRUE, Block, Instruction
+from wsemu.model.isa import OPERATIONS
+from wsemu.model.program import UNDEFINED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wsemu.frontend.assemble.graph import Graph, Register
+
+
+class Origin(NamedTuple):
+    """The qualifiers of the instruction that produced a fragment."""
+
+    matrix: str
+    shape: str
+    layout: str = ""
+    """of `a` or `b`: row or col"""
+    type: str = ""
+    """nothing for a result, which `wmma.store` may name otherwise"""
+    whole: bool = True
+    """false after arithmetic with the elements"""
+
+    def matches(self, other: Origin) -> bool:
+        """Return whether an instruction with the qualifiers `other` may use the fragment."""
+        if self.matrix != other.matrix:
+            return not self.whole
+        types = not (self.type and other.type) or self.type == other.type
+        return self.shape == other.shape and self.layout == other.layout and types
+
+    def __str__(self) -> str:
+        return ".".join(filter(None, (self.matrix, self.layout, self.shape, self.type)))
+
+
+class Use(NamedTuple):
+    """A multiplication or a store of fragments."""
+
+    instruction: Instruction
+    """first operation that reads them"""
+    operands: tuple[tuple[tuple[Register, ...], Origin], ...]
+    """the registers of each fragment, and the qualifiers that it needs"""
+    text: str
+    place: str
+
+
+_State = dict["Register", frozenset["Origin | None"]]
+"""register -> the possible origins of its value, None for another value; registers without an origin are missing"""
+_UNKNOWN: frozenset[Origin | None] = frozenset({None})
+
+
+def check_fragments(graph: Graph, made: Mapping[Register, Origin], uses: Sequence[Use]) -> None:
+    """End the run before uses of fragments with the wrong origin.  `made` are the registers that hold results."""
+    if not made or not uses:
+        return
+    by_instruction = {id(use.instruction): use for use in uses}
+    for block, state in _solve(graph, made):
+        for number, instruction in enumerate(block.instructions):
+            use = by_instruction.get(id(instruction))
+            if use is not None and _judge(graph, use, state, block, number):
+                break
+            _step(state, instruction, made)
+
+
+def _solve(graph: Graph, made: Mapping[Register, Origin]) -> list[tuple[Block, _State]]:
+    """Return the state at the start of each block."""
+    blocks = {block.index: block for block in graph.blocks}
+    first = graph.blocks[0].index
+    entering: dict[int, _State] = {first: {}}
+    pending = [first]
+    while pending:
+        index = pending.pop()
+        state = dict(entering[index])
+        for instruction in blocks[index].instructions:
+            _step(state, instruction, made)
+        for target in blocks[index].successors:
+            known = entering.get(target)
+            joined = state if known is None else _join(known, state)
+            if joined != known:
+                entering[target] = dict(joined)
+                pending.append(target)
+    return [(block, entering[block.index]) for block in list(graph.blocks) if block.index in entering]
+
+
+def _join(one: _State, other: _State) -> _State:
+    return {r: one.get(r, _UNKNOWN) | other.get(r, _UNKNOWN) for r in (*one, *other)}
+
+
+def _step(state: _State, instruction: Instruction, made: Mapping[Register, Origin]) -> None:
+    operation = OPERATIONS.get(instruction.operation)
+    found: frozenset[Origin | None] = frozenset()
+    if operation is not None and operation.kind == "alu":
+        for operand in instruction.operands:
+            found |= state.get(operand, frozenset())
+        if not instruction.operation.startswith(("mov.", "selp.")):
+            found = frozenset(origin and origin._replace(whole=False) for origin in found)
+    for register in instruction.results:
+        origin = made.get(register)
+        new = found if origin is None else frozenset({origin})
+        if instruction.guard != TRUE:
+            new |= state.get(register, _UNKNOWN)
+        if new - _UNKNOWN:
+            state[register] = new
+        else:
+            state.pop(register, None)
+
+
+def _judge(graph: Graph, use: Use, state: _State, block: Block, number: int) -> bool:
+    """End the run before an instruction if one of its fragments has the wrong origin, and return whether it does."""
+    for registers, needed in use.operands:
+        for register in registers:
+            origins = state.get(register, _UNKNOWN)
+            wrong = sorted(str(origin) for origin in origins if origin is not None and not origin.matches(needed))
+            if wrong and len(wrong) == len(origins):
+                _stop(graph, block, number, _trap(graph, use, needed, wrong[0]))
+                return True
+            if wrong:
+                graph.unmodelled.append(f"`{use.text}` may use a fragment of `{wrong[0]}` ({use.place})")
+    return False
+
+
+def _trap(graph: Graph, use: Use, needed: Origin, given: str) -> int:
+    graph.traps.append(
+        UNDEFINED
+        + "\n".join(
+            (
+                f"`{use.text}` of a fragment that was made as `{given}`",
+                "PTX: layout, shape and type must match those of the instruction that produces the fragment",
+                f"make the fragment as `{needed}`",
+            )
+        )
+    )
+    return len(graph.traps) - 1
+
+
+def _stop(graph: Graph, block: Block, number: int, trap: int) -> None:
+    """End the run before an instruction, in lanes for which its guard holds."""
+    at = block.instructions[number]
+    new = max(other.index for other in graph.blocks) + 1
+    last = Block(new, end="trap", trap=trap, span=at.span, stack=at.stack)
+    rest = Block(
+        new + 1, instructions=block.instructions[number:], successors=block.successors, predicate=block.predicate,
+        span=block.span, stack=block.stack, end=block.end, trap=block.trap, dead=block.dead,
+    )  # fmt: skip
+    block.instructions = block.instructions[:number]
+    block.span, block.stack = at.span, at.stack
+    if at.guard == TRUE:
+        block.end, block.predicate, block.successors = "jump", TRUE, (last.index,)
+    else:
+        block.end, block.predicate = "bra", at.guard
+        block.successors = (rest.index, last.index) if at.negated else (last.index, rest.index)
+    graph.blocks.insert(graph.blocks.index(block) + 1, rest)
+    graph.blocks.append(last)
