@@ -129,13 +129,13 @@ class Emitter(Steps):
         self.origins: dict[Register, str] = {}
         """registers that hold the address of a variable -> its name"""
         self.generic: set[Register] = set()
-        """results of `cvta`"""
+        """registers with the results of `cvta`"""
         self.fragments: dict[Register, Origin] = {}
-        """registers of results of `wmma`"""
+        """registers with the results of `wmma`, and the instructions that make them"""
         self.fragment_uses: list[Use] = []
-        """uses of fragments by `wmma`"""
+        """multiplications and stores of fragments by `wmma`"""
         self.relative: list[Register] = []
-        """results of `cvta.to`, and addresses of constants"""
+        """registers with the results of `cvta.to`, and with addresses of constants"""
         self.dynamic: dict[str, None] = {}
         """names of dynamic shared memory"""
         self.workspace: set[Register] = set()

@@ -1,8 +1,8 @@
 """Compare the operands of `wmma.mma` and `wmma.store` with the instructions that produce them.
 
-A fragment of `a` or `b` that was loaded with a layout, a shape or a type must be multiplied with the same ones, and the
-shape of the accumulator must be that of the multiplication and of the store (PTX ISA, "wmma.mma", "wmma.store").  Here
-fragments have the layout of `mma.sync`, so the values would not show a mistake.
+A multiplication must name the layout, shape and type with which its operands were loaded.  A store must name the shape
+of the multiplication (PTX ISA, "wmma.mma", "wmma.store").  Here fragments have the layout of `mma.sync`, so the values
+do not show a mistake.
 
 Detects: operands that were loaded or computed with other qualifiers, on every path, in registers.  The launch is not
 proven if it is so on some paths only.  Does not detect: fragments that went through memory or other lanes; a mistake in
@@ -29,9 +29,9 @@ class Origin(NamedTuple):
     matrix: str
     shape: str
     layout: str = ""
-    """of `a` or `b`: row or col"""
+    """layout of `a` or `b`: row or col"""
     type: str = ""
-    """nothing for a result, which `wmma.store` may name otherwise"""
+    """type of the elements; empty for a store, which may name another one"""
     whole: bool = True
     """false after arithmetic with the elements"""
 

@@ -430,8 +430,8 @@ def finish(e: Emitter) -> None:
 
 
 def _keep_from_reuse(e: Emitter, own: Stack, order: Sequence[Block]) -> None:
-    """Do not allocate memory of `alloca` again if an address in it may be used after it was freed: the address would be
-    one of the new memory, in which an access is not out of bounds."""
+    """Do not allocate memory of `alloca` again if an address in it may be used after it was freed.  Otherwise the old
+    address would be one of the new memory, in which an access is not out of bounds."""
     held = set(propagate_provenance(e.graph, dict.fromkeys(own.allocated, 1)))
     if not held or not own.releases:
         return

@@ -21,7 +21,7 @@ from wsemu.model.addresses import HALF_RELATIVE, RELATIVE, SAVED
 from wsemu.model.isa import ANYWHERE, FORBIDS_SHIFT, OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from wsemu.frontend.assemble.graph import Graph, Instruction, Register
 
@@ -33,7 +33,7 @@ _NAMED = frozenset(FORBIDDEN[space] for space in ("local", "const", "param"))
 _Leads = dict["Register", list["Register"]]
 
 
-def distinguish_relative(graph: Graph, generic: Collection[Register], relative: Iterable[Register]) -> None:
+def distinguish_relative(graph: Graph, generic: Collection[Register], relative: Collection[Register]) -> None:
     """Forbid all memory to accesses at addresses of the wrong form, and mark arithmetic with addresses that may be
     relative.  `generic` and `relative` are the results of `cvta` and of `cvta.to`, and the addresses of constants."""
     leads, passed, received = _read_flow(graph, generic)
@@ -41,13 +41,21 @@ def distinguish_relative(graph: Graph, generic: Collection[Register], relative: 
     own.update(row for row, parameter in graph.parameters.items() if parameter.part == "memory")
     own = _spread(own, leads)
     held = own if own.isdisjoint(passed) else _spread(own.union(received), leads)
-    converted = _spread(generic, leads)
+    converted = _spread({*generic, *_list_arrays(graph, relative)}, leads)
     others = _spread(received, leads)
     only_relative, only_generic = own - converted - others, converted - held - others
     for block in graph.blocks:
         for instruction in block.instructions:
             _forbid(instruction, only_relative, only_generic)
             _mark(instruction, held)
+
+
+def _list_arrays(graph: Graph, relative: Collection[Register]) -> Iterator[Register]:
+    """Yield the registers that may hold addresses of global memory, where both forms are one number."""
+    yield from (row for row in graph.constant_arrays if row not in relative)
+    for row, parameter in graph.parameters.items():
+        if parameter.part != "memory" and graph.types[row] == "b64":
+            yield row
 
 
 def _read_flow(graph: Graph, generic: Collection[Register]) -> tuple[_Leads, set[Register], list[Register]]:
