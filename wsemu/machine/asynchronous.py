@@ -64,7 +64,7 @@ def execute(m, w, pc, mask):
     registers = warp.registers
     i = instruction_at(m.code, pc)
     op = i.op
-    if (op >= mbarrier.INIT and op <= mbarrier.PENDING_COUNT) or op == mbarrier.ASYNC_ARRIVE:
+    if (op >= mbarrier.INIT and op <= mbarrier.PHASE) or op == mbarrier.ASYNC_ARRIVE:
         return mbarrier.execute(m, w, pc, registers, i, mask)
     if op >= N_OPERATIONS:
         return outside(m, w, pc, mask, 0)

@@ -185,6 +185,7 @@ WITHOUT_COUNT, WITH_COUNT, GIVES = 1, 2, 4
 """forms of barrier operations: without a thread count, with one, an arrive"""
 MBARRIER = record(
     live=1,
+    initializations=1,
     word=1,  # number of its 8-byte word of shared memory
     phase=1,
     pending=1,

@@ -138,6 +138,7 @@ _BY_WORD: Final[dict[str, Effects]] = {
     "mbarrier.wait": Effects(_MBARRIER, "wait", "waits on", "await", "mbarrier", "phase", "", "cta", "", _STILL),
     "mbarrier.pending_count": Effects(_MBARRIER, "count of missing arrivals", "uses",
         "", "", "", "", "cta", "", _STILL),
+    "mbarrier.phase": Effects(_MBARRIER, "number of a phase", "uses", "", "", "", "", "cta", "", _STILL),
 
     "cp.async": Effects(_CP_ASYNC, "asynchronous copy", "uses",
         "copy", "", "", "cp.async", "cta", "", _BYTES_OF_THREADS),

@@ -521,6 +521,8 @@ for _name, _result, _operands, _meaning in (
      "PEEK")),
     ("mbarrier.wait.parity", "p", "b64 b32", "the same of the phase whose number has the lowest bit of b"),
     ("mbarrier.pending_count", "b32", "b64", "the arrivals that token a says were still missing"),
+    ("mbarrier.phase", "b64", "b64 b32", ("which phase of which mbarrier a wait.parity of a and b waits for; 0: of "
+     "none")),
     ("cp.async.b32", "", "b64 b64 b32", "copy c bytes from b to shared a + imm, fill up to 4 with zeros"),
     ("cp.async.b64", "", "b64 b64 b32", "the same up to 8"),
     ("cp.async.b128", "", "b64 b64 b32", "the same up to 16"),
@@ -611,6 +613,8 @@ for _name, _wgmma in WGMMA.items():
 
 WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
 """operations that wait for a phase of an mbarrier"""
+ASKED_PHASE = "mbarrier.phase"
+"""identifies the phase of a wait; only the assembler adds it (`assemble/kept_tests.py`)"""
 REQUEST_CLUSTER, CHECK_RESPONSE = "cluster.request", "cluster.check"
 """operations for requests of clusters (`clusterlaunchcontrol`)"""
 MULTICASTS = ("bulk.multicast", "tensor.multicast")

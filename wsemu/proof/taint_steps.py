@@ -13,6 +13,7 @@ import numpy as np
 from wsemu.model.data import NamedTuple
 from wsemu.model.effects import effects_of, find_names, find_opcodes
 from wsemu.model.isa import (
+    ASKED_PHASE,
     LOCAL,
     LOCAL_SHIFT,
     LOOSE,
@@ -478,6 +479,8 @@ class Decoder:
         elif name == "mbarrier.pending_count":
             count = (fields[2],)
             yield Step(pc, "alu", (rows[0], *guards), count, guard, array=self.bits.get(pc, 0), keeps=self.taint)
+        elif name == ASKED_PHASE:  # the test or wait before it has the same operands, and needs them
+            yield Step(pc, "alu", guards, (fields[2],), guard, array=self.bits.get(pc, 0), keeps=self.taint)
         elif operation.result:
             waits = name.startswith("mbarrier.wait")
             steering = rows[:1] if name == "mbarrier.wait" else rows

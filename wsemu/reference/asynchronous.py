@@ -115,6 +115,7 @@ enter(
                 _adapt_nameless(mbarrier.expect_tx),
                 _adapt_nameless(mbarrier.complete_tx),
                 _adapt_nameless(mbarrier.pending_count),
+                _adapt_nameless(mbarrier.phase),
             ),
             **dict.fromkeys(WAITS, mbarrier.wait),
             "cp.async.arrive": _adapt_nameless(mbarrier.arrive_async),

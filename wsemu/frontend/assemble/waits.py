@@ -11,6 +11,8 @@ and so does the program that uses it, except in these shapes:
             first test then blocks, and the others are never reached.
     peek    `if not try_wait(bar, phase): wait(bar, phase)`, where the second one blocks.  The result only decides
             whether to execute a wait that would return immediately (`PEEK`).
+    keep    a peek with other code before the second wait, which may then be for another phase.  The run compares the
+            two (`kept_tests.py`).
     ignore  `try_wait(bar, phase)` alone.  If a program ignores the result, the test may have failed, and a failure
             acquires nothing.  So the test counts as a failure (`PEEK`).
 
@@ -30,6 +32,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from wsemu.frontend.assemble.flow import ALU, Liveness, predecessors
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Register
+from wsemu.frontend.assemble.kept_tests import Place, check_kept_tests
 from wsemu.frontend.assemble.simplify import Blocks, assignments, fixed_registers
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import ABORTS, BLOCKS, OPERATIONS, PEEK, TRY, WAIT_RELAXED, WAITS
@@ -57,13 +60,6 @@ Values = dict[Register | Value, Value]
 """values of registers that were assigned since the test, and of conditions that the path has decided since"""
 
 
-class Place(NamedTuple):
-    """An instruction of a block."""
-
-    block: int
-    at: int
-
-
 class _Lost(Exception):
     """The code cannot be followed further."""
 
@@ -76,13 +72,14 @@ def mark_waits(graph: Graph, blocks: Blocks) -> None:
         for at, instruction in enumerate(block.instructions)
         if instruction.operation in WAITS
     ]
-    reader = _Reader(graph, blocks)
+    reader = Reader(graph, blocks)
     _mark(blocks, places, reader.blocks, BLOCKS)
     _mark(blocks, places, reader.peeks, PEEK)
     # the last waits first, so that no wait is followed beyond the next blocking one
     while _mark(blocks, places[::-1], reader.repeats, BLOCKS):
         pass
     _mark(blocks, places, reader.is_ignored, PEEK)
+    check_kept_tests(graph, blocks, reader)
     _forget_clocks(graph, blocks)
 
 
@@ -101,7 +98,7 @@ def _mark(blocks: Blocks, places: Iterable[Place], found: Callable[[Place], bool
 def _forget_clocks(graph: Graph, blocks: Blocks) -> None:
     """Remove, in place, conditions of a conjunction or disjunction that a blocking wait decides alone, such as a time
     limit: `answered or clock() - start > limit`."""
-    reader = _Reader(graph, blocks)
+    reader = Reader(graph, blocks)
     for block in blocks.values():
         for at, instruction in enumerate(block.instructions):
             absorbing = _LOGIC.get(instruction.operation)
@@ -119,7 +116,7 @@ class _Stop(NamedTuple):
     values: Values
 
 
-class _Reader:
+class Reader:
     """Follows the code of a kernel."""
 
     def __init__(self, graph: Graph, blocks: Blocks) -> None:
@@ -353,11 +350,17 @@ class _Reader:
         answer = question.results[0]
         start: tuple[Values, Values] = {answer: ("is", 1)}, {answer: ("is", 0)}
         pending = [(Place(place.block, place.at + 1), *start, {place.block: 1})]
-        guards = False
+        guards, by_parity = False, question.operation == WAITS[1]
+
+        def is_same(_: Place, wait: Instruction, values: Values) -> bool:
+            return self._asks_the_same(wait, question, values)
+
         while pending:
             here, yes, no, rounds = pending.pop()
             block = self.code[here.block]
             for instruction in block.instructions[here.at :]:
+                if by_parity and not self._is_idle(instruction, yes):
+                    return False  # by the guarded wait, the phase may have ended, and another of its parity begun
                 if any(self._differs(r, yes, no) for r in self._steering(instruction)):
                     return False
                 self._assign(instruction, yes, self._count())
@@ -365,7 +368,7 @@ class _Reader:
                 if self._always_succeeds(instruction):
                     yes[instruction.results[0]] = no[instruction.results[0]] = ("is", 1)
             if len(block.successors) == 2 and self._differs(block.predicate, yes, no):
-                ways = self._guarded_branches(block, question, yes, no)
+                ways = self._guarded_branches(block, is_same, yes, no)
                 if not ways:
                     return False
                 guards = True
@@ -385,6 +388,53 @@ class _Reader:
                     pending.append((at, one, two, {**rounds, at.block: count}))
         return guards
 
+    def guarded_waits(self, index: int, kept: Mapping[Register, tuple[int, int]]) -> dict[Place, Instruction]:
+        """Return the waits that a block's branch on a kept result guards, if it decides nothing else.
+
+        `kept` has all registers with the result, or a function of it: their values after a failure and a success.
+        """
+        block = self.code[index]
+        failed, succeeded = kept[block.predicate]
+        yes: Values = {block.predicate: ("is", succeeded)}
+        no: Values = {block.predicate: ("is", failed)}
+        found: dict[Place, Instruction] = {}
+
+        def note_wait(place: Place, wait: Instruction, values: Values) -> bool:
+            found[place] = wait
+            return self._deep(wait.guard, values) == ("is", int(not wait.negated))
+
+        self.steps = 0
+        try:
+            ways = self._guarded_branches(block, note_wait, yes, no)
+            for place, one, two in ways:
+                live = self._live_at_start(place.block)
+                others = [r for r in (*one, *two) if isinstance(r, int) and r in live and r not in kept]
+                if any(self._differs(register, one, two) for register in others):
+                    return {}
+        except _Lost:
+            return {}
+        return found if ways else {}
+
+    def surely_differ(self, one: Instruction, two: Instruction) -> bool:
+        """Return whether two waits by parity are for different parities, or for mbarriers at different offsets from one
+        address, whenever they execute."""
+        (place, phase), (other_place, other_phase) = ([self._deep(r, {}) for r in i.operands] for i in (one, two))
+        if phase[0] == other_phase[0] == "is" and (int(str(phase[1])) ^ int(str(other_phase[1]))) & 1:
+            return True
+        base, offset = _split_offset(place, one.immediate)
+        other, other_offset = _split_offset(other_place, two.immediate)
+        return base == other and offset != other_offset and not self._passes(base)
+
+    def fold_arithmetic(self, instruction: Instruction, operands: Mapping[Register, int]) -> int | None:
+        """Return the result of arithmetic on these values and on constants, if it is known."""
+        values: Values = {register: ("is", value) for register, value in operands.items()}
+        result = self._result(instruction, [self._value(r, values) for r in instruction.operands])
+        return cast("int", result[1]) if result[0] == "is" else None
+
+    def is_constant(self, register: Register) -> bool:
+        """Return whether a register always holds the same known integer."""
+        return register in self.known
+
     def _always_succeeds(self, instruction: Instruction) -> bool:
         """Return whether an instruction is a wait that blocks, so that control continues after a success only."""
         if instruction.operation not in WAITS or not instruction.auxiliary & BLOCKS:
@@ -402,11 +452,14 @@ class _Reader:
         return one is not other and one != other
 
     def _guarded_branches(
-        self, block: Block, question: Instruction, yes: Values, no: Values
+        self, block: Block, is_replaced: Callable[[Place, Instruction, Values], bool], yes: Values, no: Values
     ) -> list[tuple[Place, Values, Values]]:
-        """Return a branch that the result of a test decides, with the values of registers at the test; None if there is
-        none.  On the failing side, every path that does not trap must reach a wait for the same phase.  The branch must
-        then continue where the successful side does, or both sides must end the thread, each in a block of its own."""
+        """Return a branch that the result of a test decides, with the values of registers at the test.
+
+        The list is empty if there is none.  On the failing side, every path that does not trap must reach a wait that a
+        success replaces.  The branch must then continue where the successful side does, or both sides must end the
+        thread, each in a block of its own.
+        """
         direct = self._direct(block.index, yes)
         ends = [index for index in direct if self._is_exit(index)]
         found: list[tuple[Place, Values, Values]] = []
@@ -423,10 +476,10 @@ class _Reader:
                 continue
             if here.place.block in met:
                 return []
-            for instruction in self.code[here.place.block].instructions:
+            for at, instruction in enumerate(self.code[here.place.block].instructions):
                 if instruction.operation in WAITS and instruction.auxiliary & BLOCKS:
                     self._count()
-                    if not self._asks_the_same(instruction, question, here.values):
+                    if not is_replaced(Place(here.place.block, at), instruction, here.values):
                         return []
                     waited = True
                     here.values[instruction.results[0]] = ("is", 1)

@@ -115,8 +115,8 @@ from wsemu.model.isa import (
     opcodes,
 )
 
-INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT = opcodes(
-    "mbarrier", "init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "wait.parity", "pending_count"
+INIT, INVAL, ARRIVE, EXPECT_TX, COMPLETE_TX, WAIT, WAIT_PARITY, PENDING_COUNT, PHASE = opcodes(
+    "mbarrier", "init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "wait.parity", "pending_count", "phase"
 )
 (ASYNC_ARRIVE,) = opcodes("cp.async", "arrive")
 REINIT, RANGE, OVER_ARRIVAL, SAME_INIT = (
@@ -312,6 +312,7 @@ def begin(m, w, pc, registers, i, mask):
         b = mbarrier_at(m.mbarriers, number - 1)
         m.mbarriers_live += 1 - b.live
         b.live = 1
+        b.initializations += 1
         b.word = at
         b.phase = 0
         b.pending = count
@@ -933,6 +934,24 @@ def count_pending(registers, i, mask):
 
 
 @compiled
+def identify_phase(m, registers, i, mask):
+    """Execute `mbarrier.phase`: write a number that two waits share if they wait for one phase of one mbarrier.
+
+    Without an mbarrier, the number is 0.
+    """
+    for lane in set_bits(mask):
+        number = find_mbarrier(m, word_of(registers, i.a, i.imm, lane))
+        found = 0
+        if number:
+            b = mbarrier_at(m.mbarriers, number - 1)
+            if b.live:
+                odd = load_u32(registers + i.b + 4 * lane) & 1
+                done = odd != b.phase & 1
+                found = number << 48 | (b.initializations & 0xFFFF) << 32 | (b.phase - done) & LOW
+        store_i64(registers + i.d + 8 * lane, found)
+
+
+@compiled
 def execute(m, w, pc, registers, i, mask):
     """Execute an operation of some lanes; return a status, which may be STANDS."""
     if i.op == PENDING_COUNT:
@@ -956,6 +975,9 @@ def execute(m, w, pc, registers, i, mask):
         return invalidate(m, w, pc, registers, i, mask)
     if i.op in (WAIT, WAIT_PARITY):
         return wait(m, w, pc, registers, i, mask)
+    if i.op == PHASE:
+        identify_phase(m, registers, i, mask)
+        return DONE
     if m.converged:  # the current time is later than the one that `reach` used
         converge(m, w, mask, time_of(m, w))
     return register(m, w, pc, registers, i, mask)

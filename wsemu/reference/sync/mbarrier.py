@@ -112,6 +112,8 @@ class Mbarriers:
         self.commits: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         """(warp by its number in the group, lane) -> arrivals of its commits, in order"""
         """address -> its inval"""
+        self.initializations: defaultdict[int, int] = defaultdict(int)
+        """address -> number of objects that there were so far"""
         self.initialized: dict[int, tuple[int, int]] = {}
         """address -> its last initialization, with the count"""
 
@@ -294,6 +296,7 @@ def _init(run: WarpRun, address: int, lanes: int, count: int) -> None:
     first_phase, last, before = (new_phase(number, size) for number in (0, -1, -2))
     made = Mbarrier(address, marks, count, count, first_phase, last, before)
     cta.mbarriers.live[address] = made
+    cta.mbarriers.initializations[address] += 1
     cta.mbarriers.initialized[address] = marks[0].pc, count
     if len(cta.mbarriers.live) > MOST_LIVE:
         raise TrapError(at.pc, at.warp)
@@ -697,6 +700,20 @@ def pending_count(run: WarpRun, fields: list[int], lanes: int) -> None:
     for lane in list_lanes(lanes):
         token = run.read(fields[3], "b64", lane)
         run.write(fields[2], "b32", lane, (1 << 20) - (token >> 43 & FIELD))
+
+
+def phase(run: WarpRun, fields: list[int], lanes: int) -> None:
+    """Write a number that two waits by parity share if they wait for one phase of one object.
+
+    Without an object, the number is 0.
+    """
+    for lane in list_lanes(lanes):
+        answer = _answer(run, "mbarrier.wait.parity", fields, lane)
+        mbarriers, number = run.cta.mbarriers, 0
+        if answer.address in mbarriers.live:
+            made = mbarriers.initializations[answer.address] & 0xFF
+            number = (answer.address & 0xFFFFFF) << 40 | made << 32 | answer.phase + 1
+        run.write(fields[2], "b64", lane, number)
 
 
 # -- who waits --------------------------------------------------------------------------------------------------------
