@@ -40,12 +40,12 @@ def _apply_extensions(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     return tuple(made)
 
 
-_PLAIN = (np.ndarray, int, float, bool)
+_PLAIN = frozenset((np.ndarray, int, float, bool))
 
 
 def _own_arrays(arguments: Sequence[Any]) -> Sequence[Any]:
     """Return the arguments with NumPy arrays in place of records and of arrays of other libraries."""
-    if all(type(value) in _PLAIN for value in arguments):
+    if _PLAIN.issuperset(map(type, arguments)):
         return arguments
     return tuple(map(_own_array, arguments))
 
@@ -79,7 +79,7 @@ def find_arrays(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
 
 def unwritten(kernel: Any, arguments: Sequence[Any]) -> dict[str, Any]:
     """Return the uninitialized arrays that the arguments contain, by name."""
-    if all(type(value) in _PLAIN for value in arguments):
+    if _PLAIN.issuperset(map(type, arguments)):
         return {}
     held = [(number, way, array) for number, value in enumerate(arguments) for way, array in find_arrays(value)]
     blank = [one for one in held if is_blank(one[2])]
@@ -93,6 +93,8 @@ def unwritten(kernel: Any, arguments: Sequence[Any]) -> dict[str, Any]:
 
 def captured_arrays(program: Program) -> list[Any]:
     """Return the uninitialized arrays that a program names, or whose addresses it contains."""
+    if not program.constant_arrays:
+        return []
     held = [array for c in program.constant_arrays for array in (c.array, *(array for _, array in c.pointers))]
     return [array for array in held if is_blank(array)]
 

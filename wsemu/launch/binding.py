@@ -54,7 +54,7 @@ class Memory:
         """numbers of segments before those of a device memory"""
         self._place: dict[int, tuple[int, int]] = {}
         self._first = [int(a.ctypes.data) for a in arrays]
-        bounds = sorted((*_bounds(a, self._first[n]), n) for n, a in enumerate(arrays))
+        bounds = sorted([(*_bounds(a, first), n) for n, (a, first) in enumerate(zip(arrays, self._first, strict=True))])
         if space is not None:
             self._enter_allocations(space)
             bounds = [one for one in bounds if one[2] in constant or not self._lies_in_allocation(space, *one)]
@@ -86,11 +86,12 @@ class Memory:
         segment = self._free.popleft() if self._free else FIRST_ARRAY + len(self.segments)
         for n in group:
             self._place[n] = (segment, self._first[n] - low)
-        size = high - low if any(arrays[n].size for n in group) else 0
+        members = [arrays[n] for n in group]
+        size = high - low if any(array.size for array in members) else 0
         data = np.zeros(0, np.uint8)
         if size:
             memory = (ctypes.c_uint8 * size).from_address(low)
-            memory.keeps = [arrays[n] for n in group]  # type: ignore[attr-defined]  # as long as it is used
+            memory.keeps = members  # type: ignore[attr-defined]  # as long as it is used
             data = np.frombuffer(memory, np.uint8)  # type: ignore[call-overload]  # ctypes arrays are buffers
         made = data, any(self._writable[n] for n in group)
         if segment - FIRST_ARRAY < len(self.segments):
@@ -205,7 +206,9 @@ def _bounds(array: npt.NDArray[Any], first: int) -> tuple[int, int]:
 
 def part_name(name: str, way: Way) -> str:
     """Return the name of a part of an argument, which a path leads to: `tiles[0].data`."""
-    return name + "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in way)
+    for step in way:
+        name += f".{step}" if isinstance(step, str) else f"[{step}]"
+    return name
 
 
 def component(value: Any, path: tuple[int | str, ...]) -> Any:
@@ -274,13 +277,11 @@ def bind(
         copied[n].view(np.uint8)[at : at + 8] = np.frombuffer(_address(place).to_bytes(8, "little"), np.uint8)
         name = f"*{program.constant_arrays[n].name}"
         bound.append(BoundArray(name, *place, array.shape, array.strides, array.dtype))
-    return rows, memory, _allocations(space, bound) + bound
+    return rows, memory, bound if space is None else _allocations(space, bound) + bound
 
 
-def _allocations(space: DeviceMemory | None, bound: Sequence[BoundArray]) -> list[BoundArray]:
+def _allocations(space: DeviceMemory, bound: Sequence[BoundArray]) -> list[BoundArray]:
     """Return descriptions of the allocations that no argument and no variable names."""
-    if space is None:
-        return []
     named = {(array.segment, array.offset) for array in bound}
     return [array for array in space.layout().arrays if (array.segment, array.offset) not in named]
 
@@ -288,8 +289,11 @@ def _allocations(space: DeviceMemory | None, bound: Sequence[BoundArray]) -> lis
 def _with_gaps(program: Program, wanted: _Arrays, places: _Places) -> set[int]:
     """Return the segments of arrays that have bytes between their elements and whose strides the program does not know.
     Such a program gets only the address, so its stores may reach any byte."""
+    gapped = [key for key, array in wanted.items() if not array.flags.c_contiguous and _has_gaps(array)]
+    if not gapped:
+        return set()
     strides = {(p.argument, p.component) for p in program.parameters if p.part not in ("address", "memory", "bytes")}
-    return {places[key][0] for key, array in wanted.items() if key not in strides and _has_gaps(array)}
+    return {places[key][0] for key in gapped if key not in strides}
 
 
 def _has_gaps(array: npt.NDArray[Any]) -> bool:
@@ -408,15 +412,37 @@ def address_rows(
     program: Program, rows: Rows, names: Sequence[str] = (), arrays: Sequence[BoundArray] = ()
 ) -> dict[int, int]:
     """Return the segment for each register row that holds the address of an array, or of a tensor map of an array."""
+    holding = _rows_with_addresses(program)
+    found = {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in holding.always}
+    if not holding.maps and not holding.sometimes:
+        return found
     segments = {array.name: array.segment for array in arrays}
-    maps = [p for p in program.parameters if p.part == "memory" and not p.component]
-    mapped = {p.row: segments[names[p.argument]] for p in maps if names and names[p.argument] in segments}
-    wanted = [p.row for p in program.parameters if p.part in ("address", "first")]
-    wanted += [constant.row for constant in program.constant_arrays]
-    found = mapped | {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in wanted}
-    inside = [p.row for p in program.parameters if p.part == "bytes" and p.type == "b64"]
-    passed = {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in inside}
-    return found | {row: segment for row, segment in passed.items() if segment in segments.values()}
+    mapped = {row: segments[names[n]] for row, n in holding.maps if names and names[n] in segments}
+    passed = {row: int(rows[row][1]) >> SEGMENT_SHIFT for row in holding.sometimes}
+    return mapped | found | {row: segment for row, segment in passed.items() if segment in segments.values()}
+
+
+class _AddressRows(NamedTuple):
+    """The register rows of a program that hold addresses."""
+
+    always: list[int]
+    """rows of array arguments, and of arrays of the program"""
+    sometimes: list[int]
+    """rows of numbers of 64 bits that are passed as bytes"""
+    maps: list[tuple[int, int]]
+    """rows of tensor maps, each with the number of its argument"""
+
+
+def _rows_with_addresses(program: Program) -> _AddressRows:
+    """Return the register rows of a program that hold addresses."""
+    if "address rows" not in program.derived:
+        always = [p.row for p in program.parameters if p.part in ("address", "first")]
+        always += [constant.row for constant in program.constant_arrays]
+        sometimes = [p.row for p in program.parameters if p.part == "bytes" and p.type == "b64"]
+        maps = [(p.row, p.argument) for p in program.parameters if p.part == "memory" and not p.component]
+        program.derived["address rows"] = _AddressRows(always, sometimes, maps)
+    found: _AddressRows = program.derived["address rows"]
+    return found
 
 
 def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[int] | None:
@@ -427,7 +453,7 @@ def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[
     """
     named: dict[str | None, int] = {array.name: array.segment for array in bound}
     stored = _stored_names(program)
-    return frozenset(named[name] for name in stored) if stored <= named.keys() else None
+    return frozenset(map(named.__getitem__, stored)) if stored <= named.keys() else None
 
 
 def _stored_names(program: Program) -> frozenset[str | None]:

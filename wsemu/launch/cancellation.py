@@ -38,6 +38,9 @@ class Plan(NamedTuple):
     """for each cluster, the cluster that takes over next; the number of clusters if there is none"""
 
 
+ALL_START = Plan()
+
+
 def requests_clusters(program: Program) -> bool:
     """Return whether a program may cancel the launch of clusters."""
     return OPCODE[REQUEST_CLUSTER] in program.opcodes
@@ -47,7 +50,7 @@ def plan_clusters(program: Program, configuration: LaunchConfiguration, assignme
     """Return the plan of an assignment.  `robin` gives clusters in turn to those that fit on the GPU at once.  `one`
     gives all of them to the first cluster, in order; `reverse` does so from the last one on."""
     if not requests_clusters(program):
-        return Plan()
+        return ALL_START
     count = configuration.ctas // math.prod(configuration.cluster)
     if assignment == "robin":
         starting = min(_resident_clusters(program, configuration, sms), count)

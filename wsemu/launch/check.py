@@ -14,6 +14,7 @@ from wsemu.launch import passed
 from wsemu.launch.arguments import captured_arrays, prepare_arguments, unwritten
 from wsemu.launch.binding_again import Binding
 from wsemu.launch.code import Code
+from wsemu.launch.compiled import compile_for_types
 from wsemu.launch.examined import run_and_judge
 from wsemu.launch.hooks import (
     Ready,
@@ -38,7 +39,7 @@ from wsemu.model.file_names import short
 from wsemu.model.isa import FIRST_ARRAY
 from wsemu.model.launch_shape import configure
 from wsemu.model.own import is_own
-from wsemu.model.program import Span
+from wsemu.model.program import TOO_DEEP, Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -394,16 +395,12 @@ def _compile_python(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> 
     kernels."""
     if not chosen.numba_ptx or isinstance(kernel, Code) or not hasattr(kernel, "py_func"):
         return None
-    from wsemu.launch.compiled import compile_for_types
-
     return compile_for_types(kernel, arguments, chosen.fma)
 
 
 def _unlimited_depth_code(kernel: Any, arguments: Sequence[Any], chosen: Settings, program: Program) -> Way | None:
     """Return the Numba-CUDA PTX of a kernel with recursive functions, which has no depth limit; None if it cannot be
     compiled."""
-    from wsemu.frontend.python.functions import TOO_DEEP
-
     why = next((trap for trap in program.traps if trap.startswith(TOO_DEEP)), None)
     return None if why is None else _second_way(kernel, arguments, chosen, UnsupportedError(why))
 

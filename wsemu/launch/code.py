@@ -38,6 +38,11 @@ class Code(abc.ABC):
     def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
         """Return the names of the parameters for these fitted arguments."""
 
+    @property
+    def parameter_types(self) -> Sequence[str]:
+        """Return the declared types of the parameters; empty if there are none."""
+        return ()
+
     @abc.abstractmethod
     def program(self, arguments: Sequence[Any], fma: bool, *, blocks: bool = False) -> Program:
         """Return the program for fitted arguments.  `fma` contracts a * b + c if the code permits it.  `blocks`:

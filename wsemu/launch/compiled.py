@@ -54,8 +54,8 @@ def compile_for_types(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compi
     function = getattr(kernel, "py_func", kernel)
     if getattr(function, "__code__", None) is None:
         raise UsageError(f"`{kernel!r}` is no kernel: give a function decorated with `@cuda.jit`")
-    names = parameter_names(kernel, arguments)
-    types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
+    names = _function_parameters(function, arguments)
+    types = tuple(map(argument_type, arguments, names))
     programs = _cache.setdefault(function, {})
     key = (types, fma, getattr(kernel, "registers", 0), _debug(kernel))
     result = programs.get(key)
@@ -69,7 +69,7 @@ def compiled_anew(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
     from wsemu.frontend.python.compile import argument_type, compile_kernel
 
     names = parameter_names(kernel, arguments)
-    types = tuple(argument_type(value, name) for name, value in zip(names, arguments, strict=True))
+    types = tuple(map(argument_type, arguments, names))
     registers = getattr(kernel, "registers", 0)
     function = getattr(kernel, "py_func", kernel)
     made = compile_kernel(
@@ -119,7 +119,11 @@ def parameter_names(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
     """Return the names of the parameters.  Raise UsageError if the number of arguments differs."""
     if isinstance(kernel, Code):
         return kernel.names(arguments)
-    function = getattr(kernel, "py_func", kernel)
+    return _function_parameters(getattr(kernel, "py_func", kernel), arguments)
+
+
+def _function_parameters(function: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of a function's parameters, for this number of arguments."""
     code = function.__code__
     names: tuple[str, ...] = code.co_varnames[: code.co_argcount]
     name = function.__name__

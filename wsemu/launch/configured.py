@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +64,7 @@ class ConfiguredLaunch:
             raise UsageError(
                 f"`{kernel.__name__}` was launched with `{next(iter(named))}=`: give arguments by position"
             )
-        with leaving_out_launch():
-            from wsemu.launch.check import (
-                launch,
-            )  # imported here, because a module that only defines kernels needs no engine
-
+        launch = _load_launch()
         self.args = arguments
         token = _under_way.set(self)
         try:
@@ -84,6 +81,15 @@ class ConfiguredLaunch:
 
     def __repr__(self) -> str:
         return f"<{self.dispatcher.__name__}[{self.griddim}, {self.blockdim}]>"
+
+
+@functools.cache
+def _load_launch() -> Callable[..., None]:
+    """Return `check.launch`.  It is imported by the first launch: a module that only defines kernels needs no
+    engine."""
+    with leaving_out_launch():
+        from wsemu.launch.check import launch
+    return launch
 
 
 _under_way: ContextVar[ConfiguredLaunch | None] = ContextVar("wsemu_launch", default=None)

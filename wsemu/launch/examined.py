@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.evidence.fingerprint import describe_arguments
 from wsemu.evidence.places import Places
+from wsemu.launch.binding import address_rows
 from wsemu.launch.cancellation import requests_clusters
 from wsemu.launch.code import Code
+from wsemu.launch.explore.orders import Orders
 from wsemu.launch.heap import add_heap_notes, outgrown
 from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from wsemu.launch.binding_again import Binding
     from wsemu.launch.compiled import Compiled
     from wsemu.launch.explore.decided import Decided
-    from wsemu.launch.explore.orders import Orders
     from wsemu.launch.failing_compares import Separate
     from wsemu.launch.moved_columns import Moved
     from wsemu.launch.result import Report
@@ -101,20 +103,23 @@ def run_and_judge(
 def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -> tuple[Ran, Orders]:
     """Run a launch.  If atomics influence it, decide it by its interleavings.  For a launch that is only `tried`, do
     not determine whether all its interleavings fail."""
-    from wsemu.launch.binding import address_rows
-    from wsemu.launch.explore.orders import Orders
-    from wsemu.launch.lane_lag import separate_lags
-    from wsemu.launch.same_values import excuse_same_values
-
     orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays), first=tried)
     run = ran(bound, workers, orders.patience())
     if orders.needs_full_budget(run[0], run[2]):
         run = ran(bound, workers, orders.few if orders.stays else None)
         run[0].waits = orders.stays
+    return (_separate_findings(bound, run, tried=tried) if run[0].findings else run), orders
+
+
+def _separate_findings(bound: Bound, run: Ran, *, tried: bool) -> Ran:
+    """Return a run with findings, whose codes distinguish what the engines do not: further runs do."""
+    from wsemu.launch.lane_lag import separate_lags
+    from wsemu.launch.same_values import excuse_same_values
+
     name_used_loads(run[0], bound.program)  # so that no error is left but stores of one value
     name_later_uses(bound, run[0], run[2])
     run = excuse_same_values(bound, run, tried=tried)
-    return (separate_lags(bound, run) if bound.program.asynchronous else run), orders
+    return separate_lags(bound, run) if bound.program.asynchronous else run
 
 
 def _name_unpublished(outcome: Outcome, program: Program) -> None:
@@ -139,17 +144,18 @@ def judge_run(
 ) -> Examined:
     """Return a completed launch with its report.  `started` is its start time (perf_counter), less the time spent
     compiling.  `orders` decides what a single run does not.  A launch that is only `tried` gets no witness."""
-    from wsemu.launch.verdict import judge
-
     outcome, trace, initial = run
-    _name_unpublished(outcome, bound.program)
-    name_used_loads(outcome, bound.program)
+    if outcome.findings:
+        _name_unpublished(outcome, bound.program)
+        name_used_loads(outcome, bound.program)
     places = _make_places(kernel, bound, outcome, orders)
     places.find_united_masks = functools.partial(_find_united_masks, bound, outcome, initial)
     alone = more is None and _may_repeat(bound, orders)
     known = repeated_report(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
     if known is not None:
         return Examined(bound, places, trace, known, initial() if (known.findings or keeping) and not tried else [])
+    from wsemu.launch.verdict import judge
+
     ends: list[Assignment] = []
     methods = _list_methods(kernel, bound, run, places, orders, ends, tried)
     report = judge(bound.configuration, places, notes, trace, bound.settings, started + compiling(), more, methods)
@@ -168,13 +174,10 @@ def judge_run(
 
 def _make_places(kernel: Any, bound: Bound, outcome: Outcome, orders: Orders | None) -> Places:
     """Return the source locations of a launch."""
-    from wsemu.evidence.fingerprint import describe_arguments
-    from wsemu.launch.binding import address_rows
-
     program, configuration = bound.program, bound.configuration
     rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows, bound.memory)
-    declared = [parameter.type for parameter in kernel.entry.parameters] if hasattr(kernel, "entry") else []
+    declared = kernel.parameter_types if isinstance(kernel, Code) else ()
     places.describe_arguments = functools.partial(describe_arguments, bound, declared)
     return places
 
@@ -353,7 +356,6 @@ def _judge_assigned(bound: Bound, initial: Sequence[Any], assignment: Assignment
 
 def _rerun(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:
     """Run the launch again with its present bindings, on copies of its arrays' initial contents."""
-    from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import judge
 
     segments = [(np.array(data), writable) for data, (_, writable) in zip(initial, bound.segments, strict=True)]

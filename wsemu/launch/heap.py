@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.errors import UsageError, check_int
 from wsemu.model.heap import DTYPES, GONE, MOST, NUMBER, OUTGROWN, SERIAL_SHIFT, SERIALS, STEP, UNIT, WORDS
-from wsemu.model.input_limits import INPUT_LIMITS
 from wsemu.model.isa import FIRST_ARRAY, SEGMENT_SHIFT
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ _FIRST, _LARGER = 1 << 9, 16
 """initial number of bytes of a thread's part of the memory, and the factor by which it grows when exhausted"""
 _ROOM = 1 << 30
 """bytes of the memory of all threads, at most"""
-_LARGEST = INPUT_LIMITS["heap-bytes"]
 _AT_ONCE = 1 << 20
 """words that are looked through together for addresses of blocks"""
 _launches = itertools.count(1)
@@ -64,10 +61,6 @@ class Heap(NamedTuple):
 def launch_heap(program: Program, configuration: LaunchConfiguration, limit: int, part: int = 0) -> Heap | None:
     """Return the heap of a launch, with `limit` bytes and `part` bytes for each thread; None for a kernel without a
     heap."""
-    if check_int(limit, "heap") < 1:
-        raise UsageError(f"heap of {limit:,} bytes: give 1 or more")
-    if limit > _LARGEST.most:
-        raise UsageError(f"{_LARGEST.excess(limit)}; {_LARGEST.remedy}")
     if not any(array.heap for array in program.constant_arrays):
         return None
     threads = configuration.ctas * configuration.threads

@@ -38,7 +38,11 @@ def is_shrinking() -> bool:
 def leaving_out_launch() -> AbstractContextManager[None]:
     """Suspend the tracing and the deadline of a running Hypothesis example inside the `with` block."""
     context = find_context()
-    return nullcontext() if context is None else _leaving_out_launch(context)
+    return _OUTSIDE if context is None else _leaving_out_launch(context)
+
+
+_OUTSIDE = nullcontext()
+"""context of a launch outside of examples"""
 
 
 @contextmanager

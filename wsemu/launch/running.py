@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.arguments import find_arrays, is_blank, underlying_array
+from wsemu.launch.binding import Packed, bind, part_name, stored_segments
 from wsemu.launch.cancellation import Plan, list_responses, plan_clusters, requests_clusters
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compile_for_types
@@ -19,9 +20,10 @@ from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.bound import Allocated, Bound
 from wsemu.model.device_array import device_offset
 from wsemu.model.effects import find_opcodes
-from wsemu.model.errors import UnsupportedError, UsageError, check_int
+from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.isa import BY_TEXTURE, FIRST_ARRAY, SEGMENT_SHIFT
-from wsemu.model.settings import ASSIGNMENTS, MAX_EFFORT
+from wsemu.model.residency import residency
+from wsemu.proof.uniform import may_store_unequal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,16 +50,6 @@ def bind_launch(
 ) -> tuple[Bound, tuple[str, ...]]:
     """Return a launch of the compiled kernel `made` that is ready to run, and the notes of the front end.  `part` is
     the number of bytes of the heap that each thread has; the launch is in a device `memory` if there is one."""
-    if check_int(chosen.sms, "sms") < 0:
-        raise UsageError(f"sms={chosen.sms}: give the number of multiprocessors, or 0 for the most there are")
-    if chosen.clc not in ASSIGNMENTS:
-        raise UsageError(f'no assignment {chosen.clc!r}: clc="robin", "one" or "reverse"')
-    if check_int(chosen.budget, "budget") < 1:
-        raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
-    if not 1 <= check_int(chosen.effort, "effort") <= MAX_EFFORT:
-        raise UsageError(f"effort={chosen.effort:,}: give 1 to {MAX_EFFORT:,}")
-    if check_int(chosen.ranks, "ranks") < 1:
-        raise UsageError(f"ranks={chosen.ranks}: give the number of GPUs that the CTAs are divided among")
     source = None
     if isinstance(kernel, Code):
         kernel.admit(configuration)
@@ -65,7 +57,7 @@ def bind_launch(
         source = kernel.source()
     made = made or compile_for_types(kernel, arguments, chosen.fma)
     bound = _bind_program(made, source, configuration, arguments, chosen, uninitialized, part, memory)
-    if isinstance(kernel, Code) and bound[0].heap is None and holds_blocks(bound[0]):
+    if source is not None and bound[0].heap is None and holds_blocks(bound[0]):
         made = made._replace(program=kernel.program(arguments, chosen.fma, blocks=True))
         bound = _bind_program(made, source, configuration, arguments, chosen, uninitialized, part, memory)
     return bound
@@ -82,8 +74,6 @@ def _bind_program(
     space: DeviceMemory | None,
 ) -> tuple[Bound, tuple[str, ...]]:
     """Bind the arguments of a launch to a compiled program."""
-    from wsemu.launch.binding import bind
-
     program, names, notes = made
     if chosen.ranks > 1:
         notes = (*notes, *note_python_atomics(program)) if source is None else notes
@@ -126,8 +116,6 @@ def _note_strides(
 ) -> Iterator[str]:
     """Yield a note for each argument of a PTX kernel that is an array with gaps between its elements, unless another
     argument is the stride, in bytes or elements."""
-    from wsemu.launch.binding import Packed
-
     numbers = {
         int.from_bytes(a.data, "little", signed=True)
         for a in arguments
@@ -158,8 +146,6 @@ def _mark_written(
     arguments: Sequence[Any],
 ) -> None:
     """Mark the bytes of device arrays that are initialized before the launch."""
-    from wsemu.launch.binding import part_name
-
     given = zip(names, arguments, strict=True)
     held = {
         part_name(name, path): underlying_array(array) for name, value in given for path, array in find_arrays(value)
@@ -194,8 +180,6 @@ def _segments(
     """Return the segments of the arrays with these names; an array that the kernel does not use has none."""
     if not wanted:
         return frozenset()
-    from wsemu.launch.binding import part_name
-
     known = {array.name: array.segment for array in bound}
     given = zip(names, arguments, strict=True)
     unused = {part_name(name, way) for name, value in given for way, _ in find_arrays(value)} - known.keys()
@@ -208,6 +192,8 @@ def _segments(
 
 def _captured_segments(program: Program, rows: dict[int, Any], bound: list[BoundArray]) -> frozenset[int]:
     """Return the segments of uninitialized arrays that the program captures, or to which its variables point."""
+    if not program.constant_arrays:
+        return frozenset()
     unwritten = [c for c in program.constant_arrays if is_blank(c.array) or c.heap == "bytes"]
     blank = {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in unwritten}
     pointed = [array for c in program.constant_arrays for _, array in c.pointers]
@@ -217,8 +203,6 @@ def _captured_segments(program: Program, rows: dict[int, Any], bound: list[Bound
 
 def together(program: Program, configuration: LaunchConfiguration, sms: int) -> Residency | None:
     """Return the residency that a cooperative launch or a launch with clusters needs; None for other launches."""
-    from wsemu.model.residency import residency
-
     if program.cooperative:
         return residency(program, configuration, configuration.ctas, "grid", sms) if configuration.ctas > 1 else None
     x, y, z = configuration.cluster
@@ -297,22 +281,26 @@ def ran(
     that conflict with every access, except that two of them may store the same value.  `maps` are arrays that show
     which bytes of a segment are written.  `first_granule` is the block of 32 columns of tensor memory at which the
     search for an allocation starts.  `plan` selects the clusters that requests cancel."""
-    checks = _list_checks(bound, strict, converged) | _list_clusters(bound, plan)
+    checks = _list_checks(bound, strict, converged, first_granule, plan)
     if bound.settings.engine == "vm":
-        own = {"alone": alone, "joined": joined, "maps": maps, "first_granule": first_granule}
-        return _run_on_vm(bound, workers, budget, only, checks | own)
+        checks.update(alone=alone, joined=joined, maps=maps)
+        return _run_on_vm(bound, workers, budget, only, checks)
     if bound.settings.engine == "reference":
-        return _run_on_reference(bound, budget, values, checks | {"first_granule": first_granule})
+        return _run_on_reference(bound, budget, values, checks)
     raise UsageError(f'no engine {bound.settings.engine!r}: "vm" or "reference"')
 
 
-def _list_checks(bound: Bound, strict: bool, converged: bool) -> dict[str, Any]:
-    """Return the checks of a run, as both engines name them."""
-    from wsemu.proof.uniform import may_store_unequal
+_OF_ACCESSES = frozenset(("race", "intra-warp"))
+_OF_PROXIES = _OF_ACCESSES | {"proxy"}
+"""checkers that need shadow memory, in a program with asynchronous operations"""
 
+
+def _list_checks(bound: Bound, strict: bool, converged: bool, first_granule: int, plan: Plan | None) -> dict[str, Any]:
+    """Return the checks and choices of a run, as both engines name them."""
     program, chosen = bound.program, bound.settings
-    races = bool(chosen.checkers & ({"race", "intra-warp"} | ({"proxy"} if program.asynchronous else set())))
+    races = not chosen.checkers.isdisjoint(_OF_PROXIES if program.asynchronous else _OF_ACCESSES)
     strict = strict or chosen.strict or chosen.every
+    planned = plan or plan_clusters(program, bound.configuration, chosen.clc, chosen.sms)
     return {
         "races": races,
         "recycling": "recycling" in chosen.checkers,
@@ -324,13 +312,10 @@ def _list_checks(bound: Bound, strict: bool, converged: bool) -> dict[str, Any]:
         "other_lanes": True,
         "strict": races and (strict or may_store_unequal(program, lockstep=chosen.lockstep)),
         "uninitialized": bound.uninitialized,
+        "successors": planned.successors,
+        "starting": planned.starting,
+        "first_granule": first_granule,
     }
-
-
-def _list_clusters(bound: Bound, plan: Plan | None) -> dict[str, Any]:
-    """Return the clusters that start, and those that requests cancel."""
-    planned = plan or plan_clusters(bound.program, bound.configuration, bound.settings.clc, bound.settings.sms)
-    return {"successors": planned.successors, "starting": planned.starting}
 
 
 def _list_sizes(bound: Bound, budget: int | None) -> dict[str, Any]:
@@ -350,7 +335,6 @@ def _run_on_vm(
     bound: Bound, workers: int | None, budget: int | None, only: tuple[int, ...], watched: dict[str, Any]
 ) -> Ran:
     """Run a launch on the VM.  `watched` are the fields of `Watch` besides the stored segments."""
-    from wsemu.launch.binding import stored_segments
     from wsemu.machine.run import Launch
     from wsemu.machine.tables import Watch
 

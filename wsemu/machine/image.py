@@ -108,9 +108,10 @@ _CONTENDED = COMBINES.union(ATOMIC_NUMBERS)
 """operations by which several CTAs may change one location"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Image:
-    """Data that depends on the program alone: its code as the VM reads it, segment lengths, a warp's register block."""
+    """Data that depends on the program alone: its code as the VM reads it, segment lengths, a warp's register block.
+    An image equals only itself, so it is a key for what depends on the program."""
 
     code: npt.NDArray[np.int64]
     flow: npt.NDArray[Any]
@@ -153,9 +154,13 @@ def local_variables(program: Program) -> npt.NDArray[Any]:
     return found
 
 
-@functools.lru_cache(maxsize=512)
-def image_of(key: ProgramKey) -> Image:
-    program = key.program
+def image_of(program: Program) -> Image:
+    """Return the image of a program, which is made once."""
+    found: Image | None = program.derived.get("image")
+    return found or program.derived.setdefault("image", _make_image(program))
+
+
+def _make_image(program: Program) -> Image:
     code = np.ascontiguousarray(program.code, np.int64).copy()
     auxiliary = _AUXILIARY[np.minimum(code[:, 0], N_OPERATIONS - 1)]
     code[:, 7] = np.where(auxiliary >= 0, auxiliary | code[:, 7] << UNUSED_SHIFT, code[:, 7])
@@ -198,21 +203,6 @@ def _name_barriers(program: Program, code: npt.NDArray[np.int64]) -> None:
             count = 0
         if 0 <= number < layout.BARRIERS and 0 <= count < layout.MOST_COUNT and (count or not code[at, 4]):
             code[at, 6] = layout.KNOWN_OPERANDS | count << layout.COUNT_SHIFT | number
-
-
-class ProgramKey:
-    """A program by identity, for caches."""
-
-    __slots__ = ("program",)
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-
-    def __hash__(self) -> int:
-        return id(self.program)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ProgramKey) and other.program is self.program
 
 
 @functools.lru_cache(maxsize=256)

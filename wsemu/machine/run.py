@@ -12,7 +12,6 @@ from wsemu.machine import build, slices
 from wsemu.machine import state as layout
 from wsemu.machine.counts import merge_outcomes
 from wsemu.machine.image import (
-    ProgramKey,
     Rows,
     grouping_of,
     image_of,
@@ -125,7 +124,8 @@ class Launch:
         self.tier = hot.tier_of(program)
         self.grouping, self.clusters = grouping_of(grid, shape), clusters
         self._check_groups()
-        self.read_only = self.watch.read_only and image_of(ProgramKey(program)).has_read_only_loads
+        self.image = image_of(program)
+        self.read_only = self.watch.read_only and self.image.has_read_only_loads
         repeats = self._keeps_contents or self.read_only or descending or self._workers() > 1
         self.pristine = self._copies() if repeats else {}
         if self._can_window():
@@ -144,8 +144,7 @@ class Launch:
             return False
         if not any(self.segments[n - FIRST_ARRAY][0].nbytes >= WINDOWS_FROM for n in watch.stored):
             return False
-        image = image_of(ProgramKey(self.program))
-        if image.has_atomics or image.asynchronous or self.descending or self.grouping.members > 1:
+        if self.image.has_atomics or self.image.asynchronous or self.descending or self.grouping.members > 1:
             return False
         return self._shape not in self.program.derived.get("interleaved", ())
 
@@ -172,7 +171,8 @@ class Launch:
         stored = self.watch.stored if self.watch.races else None
         numbered = enumerate(self.segments, FIRST_ARRAY)
         wanted = {n: data for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
-        return {n: copy_data(data, self._workers()) for n, data in wanted.items()}
+        workers = self._workers()
+        return {n: copy_data(data, workers) for n, data in wanted.items()}
 
     def _ready(self, number: int, workers: int) -> Machine:
         """Return a machine for a share of the launch: if possible, one that has run a launch of the same kind."""
@@ -203,7 +203,7 @@ class Launch:
         if self.anew or watch.joined or watch.maps:
             return None
         return (
-            ProgramKey(self.program), self.grid, self.block, self.dynamic, watch, self.arch, share,
+            self.image, self.grid, self.block, self.dynamic, watch, self.arch, share,
             self.grouping.shape, self.clusters, (*self.rows,), (*(writable for _, writable in self.segments),),
         )  # fmt: skip
 
@@ -341,7 +341,7 @@ class Launch:
         """Return the number of threads over which the CTAs are spread."""
         if self.only or self.descending:
             return 1
-        if image_of(ProgramKey(self.program)).has_atomics or self.watch.uninitialized:
+        if self.image.has_atomics or self.watch.uninitialized:
             return 1
         if self.workers is None:
             large = self.ctas * self.block[0] * self.block[1] * self.block[2] >= PARALLEL_THREADS

@@ -19,7 +19,6 @@ from wsemu.machine.image import (
     OF_WARPGROUPS,
     TENSOR_FENCE,
     TENSOR_MEMORY,
-    ProgramKey,
     Rows,
     fill,
     grouping_of,
@@ -202,7 +201,7 @@ class Tables:
         self.grouping = groups = grouping_of(grid, shape)
         self.clusters = clusters
         self._start_without_block()
-        image = image_of(ProgramKey(program))
+        image = image_of(program)
         self.program = program
         self.image = image
         self.watch = watch = watch or Watch()

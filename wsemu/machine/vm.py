@@ -91,7 +91,7 @@ class Machine(Readout):
             executed = piece - int(state["budget"])  # with the overdraft: slices end at any instruction
             budget -= executed
             hot.warm(self, executed)
-            if budget >= 0:
+            if budget >= 0 and status != layout.DONE:
                 status = self.repeats.look(executed, status)
                 budget -= self.repeats.used
             if state["unnamed"]:

@@ -22,6 +22,8 @@ _MAX_REMEMBERED = 16
 """maximum number of results of one analysis that a program remembers"""
 GIVES_UP = "the end of the launch by `trap`"
 """part of a reason in `Program.traps` for a program that ends itself deliberately"""
+TOO_DEEP = "recursion deeper than"
+"""first words of a reason in `Program.traps` for a call beyond the maximum depth"""
 UNDEFINED = "undefined: "
 """first word of a reason in `Program.traps` for undefined behavior; message, note and help follow, one per line"""
 SYSTEM = "%reserved_smem_"

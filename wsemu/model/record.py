@@ -106,11 +106,11 @@ class _Plain:
     def model_construct(cls, _fields_set: set[str] | None = None, **fields: Any) -> Self:
         """Return a record with unchecked values."""
         data: dict[str, Any] = {}
-        for name, default in cls._fields.items():
+        for name, default in _copy_containers(cls._fields).items():
             if name in fields:
                 data[name] = fields[name]
             elif default is not _REQUIRED:
-                data[name] = default.make(data) if default.__class__ is Derived else _own(default)
+                data[name] = default.make(data) if default.__class__ is Derived else default
         data[_GIVEN] = frozenset(fields if _fields_set is None else _fields_set)
         return _with(cls, data)
 
@@ -122,7 +122,7 @@ class _Plain:
 
     def again(self, **fields: Any) -> Self:
         """Return a copy of the record with other, unchecked values of these fields.  Its lists are copied."""
-        data = {name: _own(value) for name, value in self.__dict__.items()}
+        data = _copy_containers(self.__dict__)
         data.update(fields)
         data[_GIVEN] |= fields.keys()
         return _with(self.__class__, data)
@@ -259,8 +259,9 @@ else:
         """
 
 
-def _own(value: Any) -> Any:
-    return value.copy() if value.__class__ in (list, dict) else value
+def _copy_containers(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values with copies of the lists and dictionaries among them."""
+    return {name: value.copy() if value.__class__ in (list, dict) else value for name, value in values.items()}
 
 
 def _with(cls: type[_P], data: dict[str, Any]) -> _P:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from wsemu.model.arch import DEFAULT
 from wsemu.model.codes import CHECKERS
 from wsemu.model.data import dataclass, field
+from wsemu.model.errors import UsageError, check_int
 from wsemu.model.heap import SIZE
+from wsemu.model.input_limits import INPUT_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +43,7 @@ class Thresholds:
 
 MAX_EFFORT = 10_000
 """maximum multiple of the usual number of orders of atomics"""
+_LARGEST_HEAP = INPUT_LIMITS["heap-bytes"]
 FIX_BUDGET = 2.0
 """default time for trying fixes, in seconds"""
 
@@ -101,6 +104,23 @@ class Settings:
     """order of asynchronous copies of memory that is not pinned: as CUDA guarantees, or as drivers behave (`usual`)"""
     fix_budget: float = field(default_factory=lambda: FIX_BUDGET)
     """time in seconds for trying edits of the kernel for a report that is shown; 0: try none"""
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a value that no launch can have."""
+        if check_int(self.sms, "sms") < 0:
+            raise UsageError(f"sms={self.sms}: give the number of multiprocessors, or 0 for the most there are")
+        if self.clc not in ASSIGNMENTS:
+            raise UsageError(f'no assignment {self.clc!r}: clc="robin", "one" or "reverse"')
+        if check_int(self.budget, "budget") < 1:
+            raise UsageError(f"budget of {self.budget:,} warp instructions: give 1 or more")
+        if not 1 <= check_int(self.effort, "effort") <= MAX_EFFORT:
+            raise UsageError(f"effort={self.effort:,}: give 1 to {MAX_EFFORT:,}")
+        if check_int(self.ranks, "ranks") < 1:
+            raise UsageError(f"ranks={self.ranks}: give the number of GPUs that the CTAs are divided among")
+        if check_int(self.heap, "heap") < 1:
+            raise UsageError(f"heap of {self.heap:,} bytes: give 1 or more")
+        if self.heap > _LARGEST_HEAP.most:
+            raise UsageError(f"{_LARGEST_HEAP.excess(self.heap)}; {_LARGEST_HEAP.remedy}")
 
     def wants(self, kernel: str) -> bool:
         """Return whether a kernel of this name is checked."""

@@ -40,6 +40,7 @@ from wsemu.language.pattern_objects import has_methods
 from wsemu.model.data import replace
 from wsemu.model.errors import KernelError
 from wsemu.model.own import PATTERNS, is_own
+from wsemu.model.program import TOO_DEEP
 
 if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
@@ -51,8 +52,6 @@ DEEP = 6
 """maximum depth for a function that calls itself at several call sites"""
 MOST_WALKED = 10_000
 """maximum number of nested calls that are walked; a call beyond it becomes a trap"""
-TOO_DEEP = "recursion deeper than"
-"""first words of the trap for a call beyond the maximum depth"""
 
 
 class Functions:

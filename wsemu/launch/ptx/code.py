@@ -57,6 +57,11 @@ class PtxCode(Code):
     def _names(self) -> tuple[str, ...]:
         return parameter_names(self._module, self.entry)
 
+    @property
+    def parameter_types(self) -> Sequence[str]:
+        """Return the declared types of the parameters."""
+        return [parameter.type for parameter in self.entry.parameters]
+
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """Return the arguments as they are passed: arrays and bytes.  Raise UsageError for a wrong number or type."""
         from wsemu.launch.ptx.arguments import marshal_arguments
