@@ -2,7 +2,7 @@
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
             undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|requests|turns|counters|claims|
-            collectors|variants|all]
+            flows|collectors|variants|all]
             [--programs 100000] [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 The benchmark generates programs, enumerates the interleavings of each, and compares them with wsemu's report
@@ -58,6 +58,8 @@ The kinds of programs follow, each with the fraction that also runs in the refer
                `turns` (1 in 8)
     claims     threads that claim cells of a table, as insertions into a hash table do (claim_programs.py).  All
                interleavings are enumerated (1 in 8)
+    flows      CTAs that keep tickets and other results of atomics in words that are used again (flow_programs.py).  All
+               orders of arrivals and exchanges are enumerated (1 in 8)
     collectors products in tensor memory that keep operands in collector buffers (collector_programs.py; 1 in 24)
     requests   persistent loops that request clusters, half of them with a mistake (request_programs.py; 1 in 8)
     variants   programs of barriers, modified without changing their possible behavior (variant_programs.py): warps get
@@ -97,6 +99,7 @@ from tests.properties.collector_programs import draw_collectors, judge_collector
 from tests.properties.column_programs import draw_columns, judge_columns
 from tests.properties.counter_programs import draw_counters, judge_counters
 from tests.properties.explorer import FAULTS, notation
+from tests.properties.flow_programs import draw_flows, judge_flows
 from tests.properties.group_programs import draw_groups, judge_groups
 from tests.properties.heap_programs import HEAP_FAMILIES, judged_heap, smaller_heap
 from tests.properties.init_programs import draw as draw_init
@@ -147,6 +150,7 @@ SMALL_CHUNKS = {
     "counters": 25,
     "collectors": 25,
     "claims": 25,
+    "flows": 25,
     "tmem": 25,
     "lanes": 50,
     "heap": 5,
@@ -198,6 +202,7 @@ SHARES = {
     "counters": {"counters": 1},
     "collectors": {"collectors": 1},
     "claims": {"claims": 1},
+    "flows": {"flows": 1},
 }
 """kind -> family -> its weight"""
 OF_ALL = {
@@ -205,7 +210,7 @@ OF_ALL = {
     "vectors": 16, "recursion": 12, "variants": 5, "undefined": 12, "values": 6, "inits": 6, "slots": 8, "guarded": 4,
     "spaces": 10, "windows": 3, "groups": 3, "tmem": 4, "lag": 12, "loops": 3,
     "requests": 2,
-    "turns": 2, "counters": 2, "collectors": 1, "claims": 2,
+    "turns": 2, "counters": 2, "collectors": 1, "claims": 2, "flows": 2,
 }  # fmt: skip
 """kind -> its weight among all kinds; kinds with slow programs have low weights"""
 DRAWN: dict[str, Any] = {
@@ -213,6 +218,7 @@ DRAWN: dict[str, Any] = {
     "walks": (draw_walks, judge_walks), "turns": (draw_turns, judge_turns),
     "collectors": (draw_collectors, judge_collectors),
     "counters": (draw_counters, judge_counters), "claims": (draw_claims, judge_claims),
+    "flows": (draw_flows, judge_flows),
 }  # fmt: skip
 """family -> how its programs are generated and judged"""
 HARMLESS = "refused for a harmless expectation"

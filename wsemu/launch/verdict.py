@@ -52,6 +52,7 @@ from wsemu.model.isa import (
 from wsemu.model.outcome import MOST_FINDINGS, MOST_SAME_VALUES
 from wsemu.model.program import UNDEFINED, Program
 from wsemu.model.tensor_memory import ALLOC
+from wsemu.proof.reaching_stores import NOTHING, LastWriters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence, Set
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
     from wsemu.model.undefined import Followed
+    from wsemu.proof.reaching_stores import Reaching
     from wsemu.proof.taint import Influence
 
     Follow = Callable[..., Followed | None]
@@ -1030,28 +1032,66 @@ def _examine(places: Places, settings: Settings, trace_of: Tracer, known: frozen
     x, y, z = places.block
     examined = functools.partial(
         examine, places.program, places.outcome.executions, places.segment_of.get, lockstep=settings.lockstep,
-        lanes_by_x=x % LANES == 0 or y == z == 1, settled=known,
+        lanes_by_x=x % LANES == 0 or y == z == 1,
     )  # fmt: skip
-    analysis = examined()
+    analysis = examined(settled=known)
     if analysis is None or places.outcome.status != "done" or not analysis.find_tainted:
         return analysis
-    settled = frozenset[int]()
-    while more := _atomics_of_one_thread({t.source for t in analysis.find_tainted} - settled, places, trace_of):
-        settled |= more  # a use that depends on several atomics names one of them
-        examined = functools.partial(examined, settled=settled | known)
-        analysis = examined()
-        if analysis is None or not analysis.find_tainted:
-            return analysis
-    strays = analysis.strays
-    if not strays or not _is_alone(places) or _has_influence(examined(reached=dict.fromkeys(strays, ()))):
+    analysis, settled = _settle(examined, known, places, trace_of)
+    if analysis is None or not analysis.find_tainted or not _is_alone(places):
         return analysis
-    reached = _accessed_addresses(trace_of(strays), strays, places)
-    better = None if reached is None else examined(reached=reached)
-    return analysis if _has_influence(better) else better
+    strays = analysis.strays
+    if strays and not _has_influence(examined(settled=settled, reached=dict.fromkeys(strays, ()))):
+        reached = _accessed_addresses(trace_of(strays), strays, places)
+        better = None if reached is None else examined(settled=settled, reached=reached)
+        if not _has_influence(better):
+            return better
+    if not _may_follow_stores(analysis, places):
+        return analysis
+    settle = functools.partial(_settle, settled=settled, places=places, trace_of=trace_of)
+    found = settle(functools.partial(examined, reaching=NOTHING))[0]
+    reaching = None if found is not None and found.find_tainted else _trace_stores(places, trace_of)
+    if reaching is None:
+        return analysis
+    found = settle(functools.partial(examined, reaching=reaching))[0]
+    return analysis if found is not None and found.find_tainted else found
+
+
+def _settle(
+    examined: Callable[..., Influence | None], settled: frozenset[int], places: Places, trace_of: Tracer
+) -> tuple[Influence | None, frozenset[int]]:
+    """Return the influence of all but the settled sources and the atomics of one thread, and all of these."""
+    while (analysis := examined(settled=settled)) is not None and analysis.find_tainted:
+        sources = {t.source for t in analysis.find_tainted}  # a use that depends on several atomics names one of them
+        more = _atomics_of_one_thread(sources - settled, places, trace_of)
+        if not more:
+            break
+        settled |= more
+    return analysis, settled
+
+
+def _may_follow_stores(analysis: Influence, places: Places) -> bool:
+    """Return whether values may be followed from each store to the loads that read from it."""
+    program = places.program
+    held = program.asynchronous or any(array.heap for array in program.constant_arrays)
+    return not held and not any(program.code[pc, 0] == OPCODE["activemask"] for pc in analysis.sources)
+
+
+def _trace_stores(places: Places, trace_of: Tracer) -> Reaching | None:
+    """Return the stores from which the loads of a run read, or None if that is too much to follow."""
+    writers = LastWriters(places.program)
+    executed = frozenset(pc for pc in writers.kinds if places.outcome.executions[pc])
+    if sum(places.outcome.executions[pc] for pc in executed) > MOST_ATOMICS:
+        return None
+    trace = trace_of(executed)
+    for event in trace.events:
+        if event.kind == "access" and event.pc in executed:
+            writers.add(event.cta, event.warp, event.pc, trace.lane_addresses(event).items())
+    return writers.reaching if trace.complete else None
 
 
 MOST_ATOMICS = 1 << 16
-"""maximum warp instructions of atomics for which threads are determined"""
+"""maximum warp instructions of atomics for which threads are determined, and of accesses whose stores are"""
 
 
 def _atomics_of_one_thread(sources: Set[int], places: Places, trace_of: Tracer) -> frozenset[int]:

@@ -60,10 +60,14 @@ class Small(NamedTuple):
 class Mixed(NamedTuple):
     """A value that depends on results of atomics, but has no such form."""
 
+    lost: bool = False
+    """true if it may contain a result, as after a join of the results of two atomics; false if it depends only on
+    comparisons"""
+
 
 PATIENCE = 8
 """visits of a block, or stores to an array, after which a bound that still changes is dropped"""
-MIXED = Mixed()
+MIXED, LOST = Mixed(), Mixed(lost=True)
 Held = int | Grown | Compared | Small | Mixed
 """value of a row; a missing row depends on no atomic and may differ between threads"""
 Rows = dict[int, Held]
@@ -78,7 +82,7 @@ class Linear:
         fixes."""
         self.program, self.analysis = program, analysis
         self.code = program.code.tolist()
-        self.atomics = frozenset(analysis._targets)
+        self.atomics = frozenset(analysis._targets) & analysis._bit.keys()
         self.memory: dict[int, Held] = {}
         """number of an array -> the results of atomics that it may contain"""
         self.starts: dict[int, Rows] = {0: dict(known)}
@@ -143,7 +147,8 @@ class Linear:
         for row in step.writes:
             now = held if len(step.writes) == 1 else None
             if bits.get(row, 0) & self.analysis._taint:
-                now = now if isinstance(now, (Grown, Compared)) else MIXED
+                lost = any(isinstance(rows.get(at), Grown) or rows.get(at) == LOST for at in step.reads)
+                now = now if isinstance(now, (Grown, Compared)) else LOST if lost or held == LOST else MIXED
             elif not isinstance(now, (int, Small)):
                 now = None
             if step.guard:
@@ -162,14 +167,14 @@ class Linear:
             grown = [one for one in found if isinstance(one, Grown)]
             atomic = any(own >> self.analysis._regions.first & arrays for own in self.analysis._targets.values())
             if not grown or len(grown) < len(found) or len({one[:2] for one in grown}) > 1 or atomic:
-                return None
+                return LOST if grown or LOST in found else None
             low, high = _least(*(one.low for one in grown)), _most(*(one.high for one in grown))
             return Grown(*grown[0][:2], low, high, far=True)
         taint = self.analysis._taint
         moves = bits.get(step.address, 0) & taint
         held = rows.get(fields[2])
         if moves or (any(bits.get(row, 0) & taint for row in step.reads) and not isinstance(held, Grown)):
-            held = MIXED
+            held = LOST if moves or held == LOST else MIXED
         for n in numbers if isinstance(held, (Grown, Mixed)) else ():
             known = self.memory.get(n, held)
             self.visits[-1 - n] += 1
@@ -193,10 +198,11 @@ class Linear:
         """Return the value that a load may return."""
         return self._memory(step, self.code[step.pc], rows, bits)
 
-    def holds_grown(self, step: Step, bits: Any) -> bool:
-        """Return whether an array that an access touches may contain a result."""
+    def keeps_grown(self, step: Step, bits: Any) -> bool:
+        """Return whether all results that the arrays of an access may contain have a formula."""
         arrays = self.analysis._arrays(step, bits) >> self.analysis._regions.first
-        return any(isinstance(held, Grown) and arrays >> n & 1 for n, held in self.memory.items())
+        held = [held for n, held in self.memory.items() if arrays >> n & 1]
+        return all(isinstance(one, Grown) for one in held)
 
     def address(self, step: Step, rows: Rows) -> Held | None:
         """Return the address of an access."""
@@ -209,15 +215,19 @@ def _join_held(one: Held | None, other: Held | None) -> Held | None:
     """Return the value of a row where two paths join."""
     if one == other:
         return one
-    if one == MIXED or other == MIXED:
+    if LOST in (one, other) or (MIXED in (one, other) and (isinstance(one, Grown) or isinstance(other, Grown))):
+        return LOST
+    if MIXED in (one, other):
         return MIXED
     if isinstance(one, Grown) and isinstance(other, Grown):
         if one[:2] != other[:2]:
-            return MIXED
+            return LOST
         return Grown(*one[:2], _least(one.low, other.low), _most(one.high, other.high), one.far or other.far)
     for grown, rest in ((one, other), (other, one)):
         if isinstance(grown, Grown) and not isinstance(rest, Compared):
             return grown._replace(far=True)  # on the other path, the value does not contain r
+    if isinstance(one, Grown) or isinstance(other, Grown):
+        return LOST
     return MIXED if isinstance(one, Compared) or isinstance(other, Compared) else None
 
 
@@ -250,7 +260,7 @@ def _compute_held(name: str, x: list[Held | None], fields: list[int]) -> Held | 
         return _fold_operation(what, name, [one for one in x if isinstance(one, int)])
     if not any(isinstance(one, (Grown, Compared)) for one in x):
         return None
-    if MIXED in x:
+    if any(isinstance(one, Mixed) for one in x):
         return MIXED
     if what in ("mov", "cvt"):
         narrow = ".f" in name or (what == "cvt" and _width(name) < 32)
@@ -310,7 +320,7 @@ def _fold_operation(what: str, name: str, x: list[int]) -> int | None:
 
 
 def _sum(one: Held | None, other: Held | None, sign: int) -> Held | None:
-    if one == MIXED or other == MIXED or isinstance(one, Compared) or isinstance(other, Compared):
+    if any(isinstance(held, (Mixed, Compared)) for held in (one, other)):
         return MIXED
     if isinstance(one, Grown) and isinstance(other, Grown):
         return MIXED
@@ -334,7 +344,7 @@ def _product(one: Held | None, other: Held | None) -> Held | None:
     if isinstance(other, Grown):
         one, other = other, one
     if not isinstance(one, Grown):
-        return MIXED if MIXED in (one, other) else None
+        return MIXED if isinstance(one, Mixed) or isinstance(other, Mixed) else None
     if not isinstance(other, int) or other <= 0:
         return MIXED
     low, high = (None if bound is None else bound * other for bound in (one.low, one.high))

@@ -286,6 +286,8 @@ class Touched:
         """bytes of `owners` and `lonely` that were written"""
         self.others: dict[Location, bool] = {}
         """byte of any other access -> whether one of these accesses wrote it"""
+        self.stores: dict[int, set[Location]] = {}
+        """store -> the bytes of `others` that it wrote"""
         self.paths: dict[int, set[int]] = {}
         """draw -> the accesses that its number executed, among those that not every number executes"""
         self.draws = 0
@@ -319,10 +321,19 @@ class Touched:
         else:
             writes = stores or OPERATIONS[name].kind == "atomic"
             self.others.update({at: writes or self.others.get(at, False) for at in span})
+            if stores:
+                self.stores.setdefault(pc, set()).update(span)
             return True
         if stores:
             self.stored.update(span)
         return True
+
+    def find_resets(self) -> list[int]:
+        """Return the stores to counters: the numbers that are drawn depend on what they store."""
+        counters = {
+            (own, at) for (own, start), (_, _, size) in self.counters.items() for at in range(start, start + size)
+        }
+        return sorted(pc for pc, written in self.stores.items() if not written.isdisjoint(counters))
 
     def have_one_owner(self) -> bool:
         """Return whether each written location belongs to one drawn number or to one thread."""

@@ -80,6 +80,7 @@ from wsemu.model.isa import (
 from wsemu.model.program import GIVES_UP, Program
 from wsemu.proof.election import Election, elections
 from wsemu.proof.liveness import live_rows
+from wsemu.proof.reaching_stores import Reaching
 from wsemu.proof.taint_steps import Bits, Decoder, Reached, Regions, SegmentOf, State, Step, segment_pattern
 
 GUARDED = {
@@ -165,13 +166,15 @@ def examine(
     lockstep: bool = False,
     lanes_by_x: bool = False,
     reached: Reached | None = None,
+    reaching: Reaching | None = None,
     settled: Container[int] = (),
 ) -> Influence | None:
     """Return the influence from which `find_tainted` and `order_dependent` are read; None if no source was executed.
 
     `settled`: atomics that return the same values in all schedules.  `lockstep`: the lanes of a warp run together.
     `lanes_by_x`: a lane is tid.x modulo 32.  `reached`: accesses with the addresses in shared and local memory that
-    they used in this run.  If nothing is tainted, they use the same addresses in all schedules.
+    they used in this run.  If nothing is tainted, they use the same addresses in all schedules.  `reaching`: the stores
+    from which loads read in this run.  If nothing is tainted, they read from the same ones in all schedules.
     """
     executed = [pc for pc in list_sources(program, lockstep) if executions[pc]]
     if not executed:
@@ -185,14 +188,15 @@ def examine(
             pc: made for pc in sources if program.code[pc, 0] == ACTIVE
             if (made := elections(program, pc, lanes_by_x=lanes_by_x))
         }  # fmt: skip
-        analysis = Analysis(program, executions, sources, segment_of, elected, reached=reached)
+        analysis = Analysis(program, executions, sources, segment_of, elected, reached=reached, reaching=reaching)
         if analysis.elections_hold:
             return analysis
-        return Analysis(program, executions, sources, segment_of, reached=reached)
+        return Analysis(program, executions, sources, segment_of, reached=reached, reaching=reaching)
 
     ran, stays = (np.asarray(executions) != 0).tobytes(), tuple(pc for pc in executed if pc in settled)
     key = ran, segment_pattern(program, segment_of), lanes_by_x, tuple(executed), stays
-    answers: dict[Hashable, Any] = {} if reached is not None else program.remember("influence", key, dict)
+    observed = reached is not None or reaching is not None
+    answers: dict[Hashable, Any] = {} if observed else program.remember("influence", key, dict)
     influence = Influence(find_sources, analyze, answers)
     return influence if influence.sources else None
 
@@ -427,10 +431,12 @@ class Analysis:
         *,
         racing: bool = False,
         reached: Reached | None = None,
+        reaching: Reaching | None = None,
     ) -> None:
         """`elected`: pc of an `activemask` -> the additions for which the choice of active lanes has no effect.
         `racing`: the sources are accesses whose loaded and stored values depend on the schedule.  `reached`: access ->
-        the addresses that it uses."""
+        the addresses that it uses.  `reaching`: the stores from which loads read; the contents of memory are then
+        distinguished by the store that wrote them, instead of by arrays."""
         self._program = program
         self._racing = racing
         self._sources = sources
@@ -439,6 +445,10 @@ class Analysis:
         self._regions = Regions(program, len(sources), segment_of)
         self._places = {pc: self._regions.regions_at(places) for pc, places in (reached or {}).items()}
         """access -> the arrays that it touches, if they are known"""
+        self._found: dict[int, Bits] | None = None
+        """load or atomic -> the contents that it finds, if they are known by the store that wrote them"""
+        if reaching is not None:
+            self._places, self._found = self._regions.add_stores(reaching)
         self._memory: list[Bits] = [0] * len(self._regions.list)
         """array -> the sources on which its contents depend"""
         self._targets: dict[int, Bits] = {pc: 0 for pc in sources if pc >= 0 and _is_atomic(int(program.code[pc, 0]))}
@@ -646,6 +656,8 @@ class Analysis:
         if step.address < 0:  # no access to memory: only the reduction of a barrier has an array
             return step.array
         arrays = self._places.get(step.pc)
+        if arrays is None and self._found is not None:
+            return self._found.get(step.pc, 0)
         if arrays is None:
             arrays = self._regions.touched_regions(step.array or state.get(step.address, 0), step.window)
         self._regions.check(arrays, step.reach, step.unit)
@@ -655,15 +667,23 @@ class Analysis:
         """Return the bits of the result of an instruction other than arithmetic; `bits` are those of its operands."""
         if self._racing and step.kind in ("store", "load"):
             bits |= self._bit.get(step.pc, 0)
+        if step.kind == "atomic" and (self._found is not None or step.pc not in self._bit):
+            bits |= self._content_bits(arrays if self._found is None else self._found.get(step.pc, 0))
         if step.kind in ("store", "atomic") or (step.kind == "barrier" and step.writes):
             self._put(arrays, bits & ~self._settled.get(step.pc, 0))
         if step.kind == "atomic":
             self._targets[step.pc] = self._targets.get(step.pc, 0) | arrays
             bits |= self._bit.get(step.pc, 0)
         elif step.kind in ("load", "barrier"):
-            for n, contents in enumerate(self._memory, self._regions.first):
-                if arrays >> n & 1:
-                    bits |= contents
+            bits |= self._content_bits(arrays)
+        return bits
+
+    def _content_bits(self, arrays: Bits) -> Bits:
+        """Return the sources on which the contents of some arrays depend."""
+        bits = 0
+        for n, contents in enumerate(self._memory, self._regions.first):
+            if arrays >> n & 1:
+                bits |= contents
         return bits
 
     def _put(self, arrays: Bits, bits: Bits) -> None:

@@ -34,6 +34,7 @@ from wsemu.model.tensor_map import MAP_BYTES
 from wsemu.model.tensor_memory import ALLOC, MULTIPLY, TENSOR_A, move_registers, product_registers
 from wsemu.model.tensor_memory import LOAD as TENSOR_LOAD
 from wsemu.model.tensor_memory import STORE as TENSOR_STORE
+from wsemu.proof.reaching_stores import Reaching
 
 SegmentOf = Callable[[int], "int | None"]
 Reached = Mapping[int, Collection[int]]
@@ -166,6 +167,16 @@ class Regions:
         self.list.append(region)
         return 1 << self.first + len(self.list) - 1
 
+    def add_stores(self, reaching: Reaching) -> tuple[dict[int, Bits], dict[int, Bits]]:
+        """Add a region for each store of a run.  Return the region that each store or atomic writes, and the regions
+        that each load or atomic reads."""
+        written = {pc for found in reaching.read.values() for pc in found} | reaching.together.keys()
+        spaces = {reaching.together.get(pc, pc): "stored" for pc in written | reaching.outlasting}
+        spaces |= {reaching.together.get(pc, pc): "global" for pc in reaching.outlasting}
+        regions = {first: self._add(Region(space)) for first, space in sorted(spaces.items())}
+        places = {pc: regions[reaching.together.get(pc, pc)] for pc in written | reaching.outlasting}
+        return places, {pc: _join(places[one] for one in found) for pc, found in reaching.read.items()}
+
     def all_of(self, *spaces: str) -> Bits:
         return sum(1 << self.first + n for n, region in enumerate(self.list) if region.space in spaces)
 
@@ -262,6 +273,13 @@ class Regions:
             inside = mask >> n & 1 and region.size
             if inside and (region.size < reach or (region.offset + region.size) % unit):
                 self.merged |= self._spaces[region.space == "shared"]
+
+
+def _join(sets: Iterable[Bits]) -> Bits:
+    found = 0
+    for bits in sets:
+        found |= bits
+    return found
 
 
 def offset_of(immediate: int) -> int:

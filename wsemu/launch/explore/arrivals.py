@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.launch.explore.arrays import copy_arrays, put_back
+from wsemu.launch.explore.session import Looking
 from wsemu.launch.explore.sessions import make_session
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
@@ -36,21 +38,26 @@ from wsemu.model.isa import (
     access_shape,
 )
 from wsemu.proof.happens_before import uncounted_barriers
-from wsemu.proof.linear import Compared, Grown, Linear
+from wsemu.proof.linear import LOST, Compared, Grown, Linear
 from wsemu.proof.missing import is_fresh
+from wsemu.proof.reaching_stores import NOTHING, LastWriters
 from wsemu.proof.slots import compares
 from wsemu.proof.taint import Analysis
 from wsemu.proof.threads import Imagined, Knowledge, Shared, memory_effect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
 
     from wsemu.launch.explore.session import Ask, Moved, Session
     from wsemu.model.bound import Bound
-    from wsemu.proof.threads import Made, MemoryEffect
+    from wsemu.proof.reaching_stores import Reaching
+    from wsemu.proof.threads import Made, MemoryEffect, Place
 
 MOST_CTAS, MOST_BYTES = 4_096, 1 << 31
 """maximum number of CTAs; maximum number of bytes of arrays that are restored, for all CTAs together"""
+RACES = ("race", "intra-warp-race")
 _WIDE = -1
 
 
@@ -95,20 +102,32 @@ class Touch(NamedTuple):
         return acquired and self.counter == other.counter
 
 
-def compared_alone(bound: Bound, analysis: Analysis, known: dict[int, int]) -> dict[int, list[Compared]] | None:
-    """Return the comparisons that use each atomic's result; None if it has any other use."""
+class Uses(NamedTuple):
+    """The uses of the results of atomics."""
+
+    compared: dict[int, list[Compared]]
+    """atomic -> the comparisons of its result"""
+    stored: set[int]
+    """stores of results"""
+
+
+def find_comparisons(bound: Bound, analysis: Analysis, known: dict[int, int]) -> Uses | None:
+    """Return the uses of the results of atomics if they are only compared; otherwise None."""
     linear = Linear(bound.program, analysis, known)
-    found: dict[int, list[Compared]] = {pc: [] for pc in analysis._targets}
+    found, stored = {pc: list[Compared]() for pc in analysis._targets}, set[int]()
     for step, rows, bits in linear.states():
-        if step.kind == "load" and linear.holds_grown(step, bits) and linear.loads(step, rows, bits) is None:
+        if step.kind == "load" and linear.loads(step, rows, bits) == LOST:
+            return None
+        if any(rows.get(row) == LOST for row in step.reads):
             return None
         if not any(isinstance(rows.get(row), Grown) for row in step.reads):
             continue
         if step.address >= 0 and isinstance(rows.get(step.address), Grown):
             return None
         if step.kind == "store":
-            if not isinstance(rows.get(linear.code[step.pc][2]), Grown) or not linear.holds_grown(step, bits):
+            if not isinstance(rows.get(linear.code[step.pc][2]), Grown) or not linear.keeps_grown(step, bits):
                 return None
+            stored.add(step.pc)
             continue
         held = linear._result(step, linear.code[step.pc], rows)
         if isinstance(held, Compared):
@@ -117,7 +136,26 @@ def compared_alone(bound: Bound, analysis: Analysis, known: dict[int, int]) -> d
             found[held.grown.atomic].append(held)
         elif not isinstance(held, Grown):
             return None
-    return found
+    return Uses(found, stored)
+
+
+class Runs(NamedTuple):
+    """The runs of the CTAs."""
+
+    asks: list[Ask | None]
+    """arrival of each CTA"""
+    values: dict[Place, tuple[int, int]]
+    """counter -> what the first and the last arrival read from it"""
+    alone: set[Place]
+    """counters at which one CTA arrives"""
+    starts: list[Moved]
+    """each CTA up to its arrival"""
+    early: list[Moved]
+    """each CTA after it, if it is not the last one"""
+    last: dict[int, Moved]
+    """CTA -> its run after its arrival, if it is the last one"""
+    memory: Any
+    """arrays before the last arrival"""
 
 
 class Arrivals:
@@ -141,6 +179,11 @@ class Arrivals:
         self.shared = Shared()
         self.known_shapes: dict[tuple[Any, ...], list[Any] | None] = {}
         """judgements of CTAs by their shapes"""
+        self.initial = copy_arrays(bound)
+        self.results: list[tuple[int, npt.NDArray[np.int64]]] = []
+        """for each counter, the instruction of its arrivals, and their results in order"""
+        self.repeated: set[int] = set()
+        """stores of which several lanes write the same location"""
         self.before: dict[tuple[int, int], list[Touch]] = {}
         """the unordered accesses to each range of bytes"""
         self.behind: dict[int, list[Touch]] = {}
@@ -154,17 +197,86 @@ class Arrivals:
         if held * self.bound.configuration.ctas > MOST_BYTES:
             return None
         analysis = Analysis(self.bound.program, [1] * len(self.code), sorted(self.ordered), self.segment_of)
-        compared = compared_alone(self.bound, analysis, self.known)
-        if compared is None:
+        uses = find_comparisons(self.bound, analysis, self.known)
+        if uses is None and not self._may_follow_stores():
             return None
         session = make_session(self.bound, self.ordered, self.logged)
         try:
-            return self._try_orders(session, compared)
+            left = self._try_orders(session, uses)
         finally:
             session.close()
+        if left is not None and uses is None:
+            uses = self._compare_in_runs()
+        if left is None or uses is None or not self._agree(uses):
+            return None
+        return left if not self.repeated or self._store_one_value(uses) else None
+
+    # -- results that pass through memory that also holds other values ------------------------------------------------
+    def _may_follow_stores(self) -> bool:
+        """Return whether it may help to follow values from each store to the loads that read from it."""
+        return self.bound.heap is None and self._compare(NOTHING) is not None
+
+    def _compare(self, reaching: Reaching) -> Uses | None:
+        """Return the uses of each atomic's result if loads read from these stores; None if there are others."""
+        program = self.bound.program
+        analysis = Analysis(program, [1] * len(self.code), sorted(self.ordered), self.segment_of, reaching=reaching)
+        return find_comparisons(self.bound, analysis, self.known)
+
+    def _compare_in_runs(self) -> Uses | None:
+        """Return the uses of each atomic's result if loads read as they do in the runs of the CTAs."""
+        writers = LastWriters(self.bound.program)
+        for cta, (start, rest) in enumerate(zip(self.runs.starts, self.runs.early, strict=True)):
+            writers.add_all(cta, [*start.made, *rest.made])
+        for cta, rest in self.runs.last.items():
+            path = writers.fork()
+            path.add_all(cta, [*self.runs.starts[cta].made, *rest.made])
+            writers.room = path.room
+        reaching = writers.reaching
+        return None if reaching is None else self._compare(reaching)
+
+    def _agree(self, uses: Uses) -> bool:
+        """Return whether each comparison has one outcome for all arrivals but the last."""
+        return all(
+            len(set(compares(one, found)[:-1].tolist())) <= 1
+            for pc, found in self.results for one in uses.compared[pc]
+        )  # fmt: skip
+
+    # -- lanes of one store that write one location -------------------------------------------------------------------
+    def _store_one_value(self, uses: Uses) -> bool:
+        """Return whether lanes of one store that write one location write the same value, in each run of a CTA."""
+        if self.repeated & uses.stored:
+            return False
+        return self._find_no_conflict(last=False) and self._find_no_conflict(last=True)
+
+    def _find_no_conflict(self, *, last: bool) -> bool:
+        """Return whether an engine finds no conflict of lanes in runs of the CTAs, with all its checks."""
+        looking = Looking(races=True)
+        while True:
+            put_back(self.bound, self.initial)
+            session = make_session(self.bound, self.ordered, frozenset(), looking)
+            try:
+                found = [*self._run_again(session, last=last)]
+                suspects = session.suspects()
+            finally:
+                session.close()
+            if any(raw.code in RACES for moved in found for raw in moved.findings):
+                return False
+            if not suspects or looking.suspects is not None:
+                return True
+            looking = Looking(True, suspects)
+
+    def _run_again(self, session: Session, *, last: bool) -> Iterator[Moved]:
+        """Yield the parts of runs of all CTAs, up to their arrivals and after them."""
+        yield from session.start()
+        for ask in self.runs.asks:
+            if ask is not None and (last or ask.place not in self.runs.alone):
+                if last:
+                    session.load_memory(self.runs.memory)
+                session.write(ask.place, self.runs.values[ask.place][last], self._size(ask.pc))
+                yield session.go(ask)
 
     # -- running ------------------------------------------------------------------------------------------------------
-    def _try_orders(self, session: Session, compared: dict[int, list[Compared]]) -> Left | None:
+    def _try_orders(self, session: Session, uses: Uses | None) -> Left | None:
         moved = session.start()
         asks: list[Ask | None] = []
         for cta, one in enumerate(moved):
@@ -173,10 +285,15 @@ class Arrivals:
                 return None
             asks.append(standing[0] if standing else None)
         places = {ask.place for ask in asks if ask is not None}
-        values = {place: self._values(session, [a for a in asks if a and a.place == place], compared)
-                  for place in places if place[0] < 0}  # fmt: skip
-        if len(values) != len(places) or None in values.values():
+        found = {place: self._find_results(session, [a for a in asks if a and a.place == place])
+                 for place in places if place[0] < 0}  # fmt: skip
+        results = {place: one for place, one in found.items() if one is not None}
+        if len(results) != len(places):
             return None
+        self.results = list(results.values())
+        if uses is not None and not self._agree(uses):
+            return None
+        values = {place: (int(one[0]), int(one[-1])) for place, (_, one) in results.items()}
         saved = [session.save(cta) for cta in range(session.ctas)]
         alone = {place for place in places if sum(ask is not None and ask.place == place for ask in asks) == 1}
         early = [
@@ -186,6 +303,7 @@ class Arrivals:
         if any(one is None or self._stores(one.made) for one in early):
             return None
         memory = session.save_memory()
+        self.runs = Runs(asks, values, alone, moved, [one for one in early if one is not None], {}, memory)
         for cta, (start, rest) in enumerate(zip(moved, early, strict=True)):
             assert rest is not None
             self._arrives_alone(cta, asks[cta], alone)
@@ -204,6 +322,8 @@ class Arrivals:
             session.load(cta, saved[cta])
             session.load_memory(memory)
             rest = self._run_cta(session, ask, values, last=True)
+            if rest is not None:
+                self.runs.last[cta] = rest
             if rest is None or not self._fits(cta, ask, moved[cta].made, rest.made, seen):
                 return None
             ends.add(session.digest_memory())
@@ -223,9 +343,9 @@ class Arrivals:
     def _size(self, pc: int) -> int:
         return SIZE[ATOMICS[NAMES[self.code[pc][0]]][1]]
 
-    def _values(self, session: Session, asks: list[Ask], compared: dict[int, list[Compared]]) -> Any:
-        """Return the values that the first and the last arrival read from a counter, if all arrivals but the last
-        behave alike; otherwise None."""
+    def _find_results(self, session: Session, asks: list[Ask]) -> tuple[int, npt.NDArray[np.int64]] | None:
+        """Return the instruction of all arrivals at a counter, and their results in order; None if they are not
+        alike."""
         pc, place = asks[0].pc, asks[0].place
         number = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY
         operands = {session.operand(ask) for ask in asks}
@@ -236,16 +356,10 @@ class Arrivals:
         base = int.from_bytes(bytes(self.bound.segments[number][0][offset : offset + size]), "little")
         steps = np.arange(len(asks), dtype=np.int64)
         if what == "inc" and base + len(asks) - 1 <= operand:
-            found = base + steps
-        elif what == "add" and 0 < operand < 1 << 20 and base + operand * len(asks) < 1 << 31:
-            found = base + operand * steps
-        else:
-            return None
-        for one in compared[pc]:
-            outcomes = compares(one, found)
-            if len(set(outcomes[:-1].tolist())) > 1:
-                return None
-        return int(found[0]), int(found[-1])
+            return pc, base + steps
+        if what == "add" and 0 < operand < 1 << 20 and base + operand * len(asks) < 1 << 31:
+            return pc, base + operand * steps
+        return None
 
     def _memory_effect(self, pc: int) -> MemoryEffect:
         return memory_effect(self.code[pc], data=pc in self.data)
@@ -301,8 +415,10 @@ class Arrivals:
                     self._acquire_others(fenced, ask, columns)
                 own = [one._replace(event=one.event._replace(cta=0))]
                 known.step = fenced.step = 0
-                if list(known.apply(0, own, n)) or known.unclear:
+                if list(known.apply(0, own, n)):
                     return None
+                self.repeated.update(known.unclear)
+                known.unclear = ()
                 if last:
                     list(fenced.apply(0, own, n))
                 first = one.event.warp * LANES

@@ -77,8 +77,9 @@ class Given:
                 continue
             operands = {pc: known[row] for pc in use.draws if (row := int(program.code[pc, 4])) in known}
             touched = shows_one_owner(program, use, self.trace(slots.accesses(program)), operands)
-            shared = touched is not None and all(own >= 0 for own, _ in touched.counters)
-            if touched is not None and (shared or rows == uniform):
+            if touched is None or self.analysis.find_stored(touched.find_resets()):
+                continue
+            if all(own >= 0 for own, _ in touched.counters) or rows == uniform:
                 return not use.lonely or self._rotates(use, touched, before, operands)
         return False
 
