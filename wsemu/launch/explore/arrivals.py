@@ -108,7 +108,7 @@ class Uses(NamedTuple):
     compared: dict[int, list[Compared]]
     """atomic -> the comparisons of its result"""
     stored: set[int]
-    """stores of results"""
+    """stores that leave results of atomics in memory"""
 
 
 def find_comparisons(bound: Bound, analysis: Analysis, known: dict[int, int]) -> Uses | None:
@@ -143,7 +143,7 @@ class Runs(NamedTuple):
     """The runs of the CTAs."""
 
     asks: list[Ask | None]
-    """arrival of each CTA"""
+    """the access by which each CTA arrives; None for a CTA without one"""
     values: dict[Place, tuple[int, int]]
     """counter -> what the first and the last arrival read from it"""
     alone: set[Place]
@@ -255,7 +255,7 @@ class Arrivals:
             put_back(self.bound, self.initial)
             session = make_session(self.bound, self.ordered, frozenset(), looking)
             try:
-                found = [*self._run_again(session, last=last)]
+                found = [*self._repeat_runs(session, last=last)]
                 suspects = session.suspects()
             finally:
                 session.close()
@@ -265,7 +265,7 @@ class Arrivals:
                 return True
             looking = Looking(True, suspects)
 
-    def _run_again(self, session: Session, *, last: bool) -> Iterator[Moved]:
+    def _repeat_runs(self, session: Session, *, last: bool) -> Iterator[Moved]:
         """Yield the parts of runs of all CTAs, up to their arrivals and after them."""
         yield from session.start()
         for ask in self.runs.asks:
