@@ -1072,9 +1072,11 @@ def _settle(
 
 def _may_follow_stores(analysis: Influence, places: Places) -> bool:
     """Return whether values may be followed from each store to the loads that read from it."""
+    from wsemu.proof.taint import ACTIVE
+
     program = places.program
     held = program.asynchronous or any(array.heap for array in program.constant_arrays)
-    return not held and not any(program.code[pc, 0] == OPCODE["activemask"] for pc in analysis.sources)
+    return not held and not any(program.code[pc, 0] == ACTIVE for pc in analysis.sources)
 
 
 def _trace_stores(places: Places, trace_of: Tracer) -> Reaching | None:
