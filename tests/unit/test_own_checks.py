@@ -102,6 +102,23 @@ def test_what_reads_is_allowed():
     forbid_changes("import", ("os",))
 
 
+def test_compiled_code_is_kept_meanwhile(tmp_path, monkeypatch):
+    """Else the checks of a program are unknown if its edit needs parts of the VM that no process has compiled."""
+    own = tmp_path / "code"
+    monkeypatch.setenv("WSEMU_CACHE_DIR", str(own))
+    own.mkdir(mode=0o700)
+    made, kept = str(own / "vm-1.tmp"), str(own / "vm-part.bin")
+    for event, arguments in (
+        ("os.mkdir", (str(own), 0o700, -1)), ("open", (made, None, 0o302)), ("open", (3, "w", 0o1)),
+        ("os.rename", (made, kept, -1, -1)), ("os.remove", (made, -1)),
+    ):  # fmt: skip
+        forbid_changes(event, arguments)
+    elsewhere = str(own / ".." / "results.npy")
+    for event, arguments in (("os.rename", (made, elsewhere, -1, -1)), ("os.remove", (elsewhere, -1))):
+        with pytest.raises(Forbidden):
+            forbid_changes(event, arguments)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

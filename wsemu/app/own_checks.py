@@ -23,13 +23,14 @@ import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wsemu.machine import cache
 from wsemu.model.cure import PASS
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.settings import Settings, using
 from wsemu.repair.questions import ORDERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from wsemu.launch.result import Report
     from wsemu.model.cure import Cure, Trials
@@ -46,6 +47,8 @@ _FORBIDDEN = frozenset(
     "shutil.rmtree shutil.move shutil.copyfile".split()
 )
 """audit events that the program must not cause"""
+_KEEPING = frozenset(("os.rename", "os.remove", "os.mkdir"))
+"""events that are allowed in the folder in which wsemu keeps compiled code"""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OWN = ("cache", "/dev/null", "/dev/shm")
 """parts of paths that the program may write: caches of compiled code"""
@@ -270,7 +273,17 @@ def _replace_text(file: str, text: str, *names: str) -> Iterator[None]:
 
 def forbid_changes(event: str, arguments: Any) -> None:
     """Raise Forbidden for an event that changes something outside of the process."""
-    if event in _FORBIDDEN:
+    if event in _FORBIDDEN and not (event in _KEEPING and _keeps_code(arguments)):
         raise Forbidden(event)
-    if event == "open" and arguments[2] & _WRITES and not any(part in str(arguments[0]) for part in _OWN):
+    if event != "open" or isinstance(arguments[0], int):  # a descriptor, whose file was opened before
+        return
+    writes = arguments[2] & _WRITES and not any(part in str(arguments[0]) for part in _OWN)
+    if writes and not _keeps_code(arguments[:1]):
         raise Forbidden(str(arguments[0]))
+
+
+def _keeps_code(arguments: Sequence[Any]) -> bool:
+    """Return whether all paths of an event are in the folder in which wsemu keeps compiled code."""
+    place = cache.folder()
+    paths = [Path(os.fsdecode(path)) for path in arguments if isinstance(path, (str, bytes, os.PathLike))]
+    return place is not None and bool(paths) and all(p.is_relative_to(place) and ".." not in p.parts for p in paths)
