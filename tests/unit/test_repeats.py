@@ -12,6 +12,7 @@ import pytest
 import wsemu
 from tests.properties.wait_programs import draw, judge
 from wsemu import cuda
+from wsemu.machine import repeats as machine_repeats
 from wsemu.machine import slices
 from wsemu.reference import repeats
 
@@ -33,7 +34,7 @@ ret;
 }
 """
 ENGINES = pytest.mark.parametrize("engine", ["vm", "reference"])
-NOTE = "a loop has no end: all registers return to the values of an earlier round, and it changes no memory"
+NOTE = "a loop has no end: registers and memory return to the values of an earlier round"
 BUDGET = 200_000
 
 
@@ -111,18 +112,101 @@ def answers(flag, y, rounds):
         y[cuda.atomic.add(flag, 2, 1)] = t
 
 
+@cuda.jit
+def searches_a_full_table(flag, y):
+    i, t = cuda.threadIdx.x & 15, cuda.threadIdx.x
+    while cuda.atomic.cas(y, i, 0, t + 1) != 0:
+        i = (i + 1) & 15
+
+
+@cuda.jit
+def adds_nothing(flag, y):
+    while cuda.atomic.add(y, 0, 0) != -1 and cuda.atomic.max(y, 1, -5) != -1 and cuda.atomic.or_(y, 2, 0) != -1:
+        y[16 + cuda.threadIdx.x] = 0
+
+
+@cuda.jit
+def stores_by_turns(flag, y):
+    if cuda.threadIdx.x == 0:
+        while y[1] != 5:
+            y[0] = 1 - y[0]
+
+
+@cuda.jit
+def meets_a_store_by_turns(flag, y):
+    """The first warp stores 0 and 1 by turns; memory is the same after each two rounds."""
+    t, i = cuda.threadIdx.x, 0
+    if t == 0:
+        while cuda.atomic.add(flag, 1, 0) == 0:
+            cuda.atomic.exch(flag, 0, 1)
+            cuda.atomic.exch(flag, 0, 0)
+    if t == 32:
+        for k in range(3_000):
+            i = (i * 5 + k) & 1023
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            i ^= 1
+        cuda.atomic.exch(flag, 1, i | 1)
+
+
+@cuda.jit
+def frees_an_entry_late(flag, y, rounds):
+    t, i = cuda.threadIdx.x, 0
+    if t == 0:
+        while cuda.atomic.cas(flag, i, 0, 1) != 0:
+            i ^= 1
+        y[0] = 1
+    if t == 32:
+        for k in range(rounds):
+            i = (i * 5 + k) & 1023
+        cuda.atomic.exch(flag, 0, 0)
+
+
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let both engines look soon."""
     monkeypatch.setattr(slices, "SLICE", 1_000)
     monkeypatch.setattr(slices, "SLICES", (1_000,) * 3)
     monkeypatch.setattr(slices, "FIRST_SLICE", 1_000)
+    monkeypatch.setattr(machine_repeats, "FIRST", 1_000)
     monkeypatch.setattr(repeats, "FIRST", 1_000)
 
 
-def check(kernel: Any, engine: Any, budget: int = BUDGET) -> wsemu.Report:
-    arrays = np.zeros(1, np.int32), np.zeros(64, np.int32)
-    return wsemu.check(kernel, 1, 64, arrays, engine=engine, budget=budget)
+def check(kernel: Any, engine: Any, budget: int = BUDGET, block: int = 64) -> wsemu.Report:
+    arrays = np.zeros(1, np.int32), np.zeros(128, np.int32)
+    return wsemu.check(kernel, 1, block, arrays, engine=engine, budget=budget)
+
+
+@ENGINES
+@pytest.mark.parametrize("block", [32, 96])
+@pytest.mark.parametrize("kernel", [searches_a_full_table, adds_nothing])
+def test_atomics_and_stores_that_leave_memory_as_it_is_end_the_run(kernel: Any, block: int, engine: Any) -> None:
+    report = check(kernel, engine, block=block)
+    assert report.verdict == "incomplete"
+    assert any(NOTE in note for note in report.notes)
+    assert report.counters.warp_instructions < BUDGET / 4
+
+
+@ENGINES
+def test_what_one_warp_stores_by_turns_ends_the_run(engine: Any) -> None:
+    report = check(stores_by_turns, engine)
+    assert any(NOTE in note for note in report.notes)
+    assert report.counters.warp_instructions < BUDGET / 4
+
+
+@ENGINES
+def test_what_one_warp_stores_by_turns_may_end_the_loop_of_another(engine: Any) -> None:
+    flag = np.zeros(2, np.int32)
+    report = wsemu.check(meets_a_store_by_turns, 1, 64, (flag, np.zeros(1, np.int32)), engine=engine, budget=BUDGET)
+    assert not any(NOTE in note for note in report.notes)
+
+
+@ENGINES
+@pytest.mark.parametrize("rounds", [20, 180, 220, 420, 580, 3_000])
+def test_a_store_that_lets_the_cas_of_another_warp_succeed_is_seen(rounds: int, engine: Any) -> None:
+    flag, y = np.ones(2, np.int32), np.zeros(1, np.int32)
+    report = wsemu.check(frees_an_entry_late, 1, 64, (flag, y, np.int32(rounds)), engine=engine, budget=BUDGET)
+    assert y[0] == 1
+    assert not any(NOTE in note for note in report.notes)
 
 
 @ENGINES

@@ -1403,7 +1403,7 @@ def _repeats(places: Places) -> str:
     numbers = loop_numbers(places.program)
     running = {numbers[warp.pc] for warp in places.outcome.warps if warp.alive and warp.waits < 0} - {-1}
     at = f"{places.where(numbers.index(min(running)))}: " if running else ""
-    what = "a loop has no end: all registers return to the values of an earlier round, and it changes no memory"
+    what = "a loop has no end: registers and memory return to the values of an earlier round"
     return f"{at}{what}{''.join(_held_back(places))}"
 
 

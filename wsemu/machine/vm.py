@@ -84,7 +84,7 @@ class Machine(Readout):
             if self.tier != "off":
                 hot.look(self)
             soon = hot.instructions_until_block(self, slices.FIRST_SLICE) if hot.may_need_block(self) else budget
-            piece = min(budget, slices.SLICES[self.width], soon)
+            piece = self.repeats.shorten(min(budget, slices.SLICES[self.width], soon))
             state["budget"], state["patience"] = piece, slices.PATIENCE
             status = self.entry(address)
             hot.settle(self)
@@ -133,6 +133,10 @@ class Machine(Readout):
         """Move the range of CTAs that runs next away from the last one."""
         if self.planes:
             self.planes.move()
+
+    def changeable_memory(self) -> list[Bytes]:
+        """Return the memory that CTAs may change: shared and local memory, and the writable arrays."""
+        return [self.shared, self.local, *(data for data, writable in self._keep if writable)]
 
     def _provide(self, status: int, planes: Planes) -> bool:
         """Do what compiled code stopped for; return False if windows have no room for it."""

@@ -24,8 +24,8 @@ JUMPS, ENDS = (BRA, JUMP), (EXIT, TRAP)
 """operations that may jump to their target, and operations that end their lanes"""
 STEERS: Final[dict[str, Literal["branch", "exit"]]] = {"bra": "branch", "exit": "exit"}
 """operations whose guard decides where lanes continue -> the name of this use of a value in analyses"""
-_STEADY = frozenset({"alu", "load", "control", "fence", "warp"})
-"""kinds of operations that do not change memory"""
+_REPEATABLE = frozenset({"alu", "load", "store", "atomic", "control", "fence", "warp"})
+"""kinds of operations that depend on nothing but registers and memory, and change nothing else"""
 _CHANGES_FLOW = np.zeros(N_OPERATIONS + 1, np.bool_)
 _CHANGES_FLOW[[BRA, JUMP, JOIN, EXIT, TRAP]] = True
 
@@ -35,13 +35,16 @@ def changes_flow(op: int) -> bool:
     return bool(_CHANGES_FLOW[min(op, N_OPERATIONS)])
 
 
-def keeps_memory(fields: Sequence[int]) -> bool:
-    """Return whether an instruction does not change memory, and returns the same value if registers and memory are the
-    same."""
+def is_repeatable(fields: Sequence[int]) -> bool:
+    """Return whether an instruction does the same to registers and memory whenever these are the same."""
     name = NAMES[fields[0]]
-    kind = OPERATIONS[name].kind
-    steady = kind in _STEADY or (kind == "atomic" and bool(fields[7] & NO_STORE))
-    return steady and not name.startswith("varying.")
+    return OPERATIONS[name].kind in _REPEATABLE and not name.startswith("varying.")
+
+
+def may_change_memory(fields: Sequence[int]) -> bool:
+    """Return whether a repeatable instruction may change memory."""
+    kind = OPERATIONS[NAMES[fields[0]]].kind
+    return kind == "store" or (kind == "atomic" and not fields[7] & NO_STORE)
 
 
 def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

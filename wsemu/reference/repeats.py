@@ -1,14 +1,16 @@
-"""Loops that never end, in the reference interpreter: each warp that can run returns to an earlier state.
+"""Loops that never end, in the reference interpreter: each warp that can run returns to an earlier state, and so does
+memory.
 
 After many instructions of a group, its warps execute some instructions one at a time, and their states are compared by
-Brent's algorithm.  A state is what the registers hold, and where the lanes are.
+Brent's algorithm.  A state is what the registers hold, and where the lanes are; of a warp that runs alone, it is also
+what memory holds.  If several warps run, none may change memory, which may end the loop of another one.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.model.control_flow import keeps_memory
+from wsemu.model.control_flow import is_repeatable, may_change_memory
 from wsemu.reference.state import chain
 from wsemu.reference.warp import WarpRun
 
@@ -20,6 +22,8 @@ FIRST = 10_000
 """warp instructions of a group after which its warps are looked at, the first time; the number doubles each time"""
 MOST_STEPS = 500
 """instructions that each warp executes one at a time, the first time"""
+MOST_BYTES = 1 << 20
+"""bytes of memory above which a loop with stores is not looked at"""
 
 
 class Repeats:
@@ -38,8 +42,9 @@ class Repeats:
         most, self.next, self.most = self.most, 2 * self.next, 2 * self.most
         marks = [*self.outcome.executions]
         able = [(cta, warp) for cta in self.group.ctas for warp in cta.warps if WarpRun(cta, warp).able()]
-        found = bool(able) and all(self._returns(cta, warp, most) for cta, warp in able)
-        return found and self._keeps_memory(marks)  # a store of one warp may end the loop of another
+        self.alone, self.stores = len(able) == 1, False
+        self.memory = self._copy_memory()
+        return bool(able) and all(self._returns(cta, warp, most) for cta, warp in able) and self._is_repeatable(marks)
 
     def _returns(self, cta: Cta, warp: Warp, most: int) -> bool:
         """Return whether a warp returns to an earlier state."""
@@ -49,20 +54,36 @@ class Repeats:
         for _ in range(most):
             if not warp.ready:
                 return False
+            self.stores |= may_change_memory(self.group.launch.code[warp.ready[-1].pc])
             run.step()
             length += 1
+            if not self.alone and not self._keeps_memory():
+                return False
             now = _state(warp)
-            if now == seen:
+            if now == seen and self._keeps_memory():
                 return True
             if length == power:
                 seen, length, power = now, 0, 2 * power
+                if self.alone:
+                    self.memory = self._copy_memory()
         return False
 
-    def _keeps_memory(self, marks: list[int]) -> bool:
-        """Return whether nothing that was executed since `marks` were counted changes memory, or returns another value
-        the next time."""
+    def _copy_memory(self) -> list[bytes]:
+        """Return what shared and local memory and the writable arrays hold; nothing if that is too much."""
+        launch = self.group.launch
+        of_warps = (warp.local for cta in self.group.ctas for warp in cta.warps)
+        arrays = (array for array in launch.arrays if array.writable)
+        held = [segment.data for segment in (self.group.shared, *of_warps, *arrays)]
+        return [bytes(data) for data in held] if sum(map(len, held)) <= MOST_BYTES else []
+
+    def _keeps_memory(self) -> bool:
+        """Return whether memory is as it was when it was copied."""
+        return not self.stores or (bool(self.memory) and self.memory == self._copy_memory())
+
+    def _is_repeatable(self, marks: list[int]) -> bool:
+        """Return whether everything that was executed since `marks` were counted does the same the next time."""
         counts = zip(self.outcome.executions, marks, self.group.launch.code, strict=True)
-        return all(keeps_memory(fields) for now, before, fields in counts if now != before)
+        return all(is_repeatable(fields) for now, before, fields in counts if now != before)
 
 
 def _state(warp: Warp) -> tuple[Any, ...]:
