@@ -202,6 +202,56 @@ def test_stores_of_the_same_value_are_no_race_with_another_assignment(rows: int,
     assert {finding.code for finding in report.findings} == {"same-value-store"}
 
 
+COPIES = """
+  mov.u32 %v, rows;
+  mad.lo.u32 %v, %t, 4, %v;
+  st.shared.u32 [%v], %tile;
+  fence.proxy.async.shared::cta;
+  bar.sync 1;
+  mad.wide.u32 %o, %tile, 256, %out;
+  mov.u32 %v, rows;
+  setp.lt.u32 %p, %t, 32;
+  @!%p bra COPIED;
+  cp.async.bulk.global.shared::cta.bulk_group [%o], [%v], 256;
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+COPIED:
+"""
+"""all lanes of a warp copy a row from shared memory, with the same operands"""
+OWN_WORDS = COPIES.replace(
+    "  setp.lt.u32 %p, %t, 32;", "  and.b32 %more, %t, 0; add.u32 %v, %v, %more;\n  setp.lt.u32 %p, %t, 32;"
+)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("copies", "verdict"), [
+    (COPIES, "verified"),
+    (COPIES.replace("_group 0;", "_group 1;"), "failed"),  # the next row overwrites what the copies read
+    (OWN_WORDS, "incomplete"),  # operands that only this run shows to be equal
+])  # fmt: skip
+def test_copies_of_all_lanes_are_decided_for_every_assignment(copies: str, verdict: str, engine: Engine):
+    head = "  .shared .align 4 .b32 total;\n"
+    text = STEAL.replace(head, head + "  .shared .align 16 .b8 rows[256];\n")
+    store = text[text.index("  mul.wide.u32 %o, %t, 4;") : text.index("WAIT:\n")]
+    report, result = check(text.replace(store, copies), 4, engine=engine, sms=1)
+    assert report.verdict == verdict, (report.notes, report.findings)
+    if verdict == "verified":
+        assert {finding.code for finding in report.findings} == {"same-value-store"}
+        assert (result == np.arange(4)[:, None]).all()
+    if verdict == "incomplete":
+        assert any("which is compared for one assignment only" in note for note in report.notes), report.notes
+
+
+def test_copies_of_all_lanes_are_compared_in_runs_with_other_assignments():
+    """Here each CTA works for one row.  If one takes several, a row overwrites what copies of the last one read."""
+    head = "  .shared .align 4 .b32 total;\n"
+    text = STEAL.replace(head, head + "  .shared .align 16 .b8 rows[256];\n")
+    store = text[text.index("  mul.wide.u32 %o, %t, 4;") : text.index("WAIT:\n")]
+    report, _ = check(text.replace(store, COPIES.replace("_group 0;", "_group 1;")), 4)
+    assert report.verdict == "failed"
+    assert any("in a run of cluster 0 that takes" in note for note in report.notes), report.notes
+
+
 def test_a_warning_with_another_assignment_decides_nothing(monkeypatch: pytest.MonkeyPatch):
     """The launch was verified if a run with another assignment had no error, but a warning of its own."""
     run_with = assignments._run_with

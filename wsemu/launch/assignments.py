@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.cancellation import CANCELED, Plan, plan_clusters
-from wsemu.launch.used_loads import UNFINISHED, UNWAITED, name_later_uses, name_used_loads
+from wsemu.launch.same_values import excuse_same_values
+from wsemu.launch.used_loads import UNFINISHED, UNWAITED, complete_used_loads, name_later_uses, name_used_loads
 from wsemu.launch.verdict import RACES
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.data import NamedTuple, replace
-from wsemu.model.isa import FIRST_ARRAY, OFFSET_MASK, OPCODE, REQUEST_CLUSTER, SEGMENT_SHIFT, UNWATCHED
+from wsemu.model.effects import PUTS
+from wsemu.model.isa import FIRST_ARRAY, NAMES, OFFSET_MASK, OPCODE, REQUEST_CLUSTER, SEGMENT_SHIFT, UNWATCHED
 from wsemu.model.program import RESPONSES
 from wsemu.model.settings import ASSIGNMENTS
+from wsemu.proof.uniform import copies_one_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from wsemu.launch.explore.taken_clusters import TakenClusters
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import Outcome, RawFinding
+    from wsemu.model.program import Program
     from wsemu.model.settings import Assignment
 
 OTHER_BITS = 0x5AA5C33C, 0xA55A3CC3
@@ -57,7 +61,7 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
     if decoded and _depends_on_other_bits(bound, outcome, initial):
         what = "`get_first_ctaid` of a failed response is undefined, and the launch depends on its result"
         return Assigned(reasons=[f"{places.where(decoded[0])}: {what}"])
-    proof = _prove(bound, outcome, initial())
+    proof = _prove(bound, outcome, initial(), places)
     if not proof.refused:
         if decoded or not _depends_on_other_bits(bound, outcome, initial):
             return Assigned()
@@ -127,7 +131,7 @@ def _differs_with(bound: Bound, outcome: Outcome, initial: list[Any], word: int)
     return what != otherwise or any(n != number and not np.array_equal(a, b) for n, ((a, _), (b, _)) in both)
 
 
-def _prove(bound: Bound, outcome: Outcome, initial: list[Any]) -> TakenClusters:
+def _prove(bound: Bound, outcome: Outcome, initial: list[Any], places: Places) -> TakenClusters:
     """Try to prove the launch for all assignments."""
     from wsemu.launch.explore.taken_clusters import TakenClusters
     from wsemu.launch.running import ran
@@ -143,14 +147,24 @@ def _prove(bound: Bound, outcome: Outcome, initial: list[Any]) -> TakenClusters:
         plan = Plan(0, tuple(successors.get(n, count) for n in range(count)))
         copies = [(np.array(data), writable) for data, writable in segments]
         how: dict[str, Any] = {"only": (start,), "plan": plan, "converged": _has_lags(outcome)}
-        found, *_ = ran(on_vm._replace(segments=copies), None, **how)
-        name_used_loads(found, bound.program)
-        name_later_uses(on_vm, found, lambda: initial, **how)
-        return found if found.status != "done" or _errors(bound, outcome, found) else None
+        of_cluster = on_vm._replace(segments=copies)
+        run = ran(of_cluster, None, **how)
+        name_used_loads(run[0], bound.program)
+        name_later_uses(on_vm, run[0], lambda: initial, **how)
+        if _same_value_stores(outcome):
+            run = excuse_same_values(of_cluster, run, how=how)
+        found = run[0]
+        return found if found.status != "done" or _errors(bound, outcome, found, settled=False) else None
 
-    proof = TakenClusters(bound._replace(segments=segments), written, judge)
-    if count > 1 and _same_value_stores(outcome):
-        proof.refused = "that stores which nothing orders write the same value is compared for one assignment only"
+    program = bound.program
+    if any(raw.code == UNWAITED for raw in outcome.findings):  # the verdict assumes that these loads are complete
+        program = complete_used_loads(program)
+    proof = TakenClusters(bound._replace(program=program, segments=segments), written, judge)
+    open_ = sorted(pair for pair in _same_value_stores(outcome) if not _always_agree(bound.program, *pair))
+    if count > 1 and open_:
+        where = " and ".join(dict.fromkeys(map(places.where, open_[0])))
+        what = "stores that nothing orders write the same value, which is compared for one assignment only"
+        proof.refused = f"{what} ({where})"
     else:
         proof.decide()
     return proof
@@ -160,6 +174,12 @@ def _same_value_stores(outcome: Outcome) -> set[tuple[int, int]]:
     """Return the pairs of stores that nothing orders and that write the same value in this run: other runs report them
     as races."""
     return {(raw.pc, raw.other_pc) for raw in outcome.findings if raw.code == SAME}
+
+
+def _always_agree(program: Program, pc: int, other: int) -> bool:
+    """Return whether two stores that nothing orders are those of lanes of one instruction that copy the same bytes,
+    whichever cluster the instruction works for."""
+    return pc == other and NAMES[int(program.code[pc, 0])] in PUTS and copies_one_range(program, pc)
 
 
 def _is_settled(raw: RawFinding, same: set[tuple[int, int]]) -> bool:
@@ -174,15 +194,21 @@ def _list_others(outcome: Outcome, same: set[tuple[int, int]]) -> set[tuple[str,
     return {(code, pc) for code, pc, raw in codes if code != LAG and not _is_settled(raw, same)}
 
 
-def _errors(bound: Bound, outcome: Outcome, found: Outcome) -> list[RawFinding]:
-    """Return the errors of another run that this run does not have, and the named warnings that this run does not
-    have."""
-    known = {(raw.code, raw.pc) for raw in outcome.findings}
+def _errors(bound: Bound, outcome: Outcome, found: Outcome, *, settled: bool = True) -> list[RawFinding]:
+    """Return the errors and named warnings of another run that this run does not have.  `settled` excludes those about
+    stores of one value."""
+    known = {_identify(raw) for raw in outcome.findings}
     codes = [(raw, CODES[raw.code]) for raw in found.findings if raw.code in CODES]
-    same = _same_value_stores(outcome)
+    same = _same_value_stores(outcome) if settled else set()
     wrong = [raw for raw, code in codes if (code.severity == "error" or code.strict) and not _is_settled(raw, same)]
     wanted = [raw for raw in wrong if CHECKER_OF[raw.code] in bound.settings.checkers]
-    return [raw for raw in wanted if (raw.code, raw.pc) not in known]
+    return [raw for raw in wanted if _identify(raw) not in known]
+
+
+def _identify(raw: RawFinding) -> tuple[str, int]:
+    """Return the code and the instruction of a finding; for a load without a wait, the load, whatever overwrites its
+    columns."""
+    return raw.code, raw.other_pc if raw.code == UNWAITED else raw.pc
 
 
 def _run_with(

@@ -18,7 +18,7 @@ that nothing orders, and compares their values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from wsemu.proof.taint import examine
 from wsemu.proof.together import known_masks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from wsemu.launch.running import Ran
     from wsemu.model.bound import Bound
@@ -56,9 +56,9 @@ MOST_JOINED = 4
 DETAIL = ("address", "kind", "other_kind", "size", "other_cta")
 
 
-def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
+def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False, how: Mapping[str, Any] | None = None) -> Ran:
     """Return a run whose findings distinguish stores of one value from other races.  `tried` means that it is one of
-    many."""
+    many.  `how` has the options of a run on the VM that executes only some clusters."""
     outcome, trace, initial = run
     errors = [raw for raw in outcome.findings if raw.code in CODES and CODES[raw.code].severity == "error"]
     races = _races(bound.program, errors)
@@ -76,7 +76,7 @@ def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
     if any(kept is None for kept in before):
         return run
     segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
-    told = _compare_values(bound._replace(segments=segments), outcome, racing, aside, tried=tried)
+    told = _compare_values(bound._replace(segments=segments), outcome, racing, aside, tried=tried, how=how)
     if told is None:
         return run if tried else _note_uncompared(run)
     if _races(bound.program, told, aside):
@@ -96,7 +96,13 @@ def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
 
 
 def _compare_values(
-    again: Bound, outcome: Outcome, racing: list[RawFinding], aside: frozenset[frozenset[int]], *, tried: bool
+    again: Bound,
+    outcome: Outcome,
+    racing: list[RawFinding],
+    aside: frozenset[frozenset[int]],
+    *,
+    tried: bool,
+    how: Mapping[str, Any] | None,
 ) -> list[RawFinding] | None:
     """Return the findings if values are compared; None if they are not.  `aside` are the pairs of accesses whose races
     are judged later.
@@ -104,6 +110,8 @@ def _compare_values(
     The reference engine can also decide races that the VM finds only because cells of shadow memory were wider before.
     """
     told = None
+    if how is not None:
+        return _compare_on_vm(again, outcome, racing, aside, MOST_RUN, how)
     if again.settings.engine == "vm":
         told = _compare_on_vm(again, outcome, racing, aside, MOST_RUN >> 8 if tried else MOST_RUN)
         if told is not None and not (_races(again.program, told, aside) and _mixes_widths(again, outcome)):
@@ -141,7 +149,12 @@ def _compare_on_reference(again: Bound, outcome: Outcome) -> list[RawFinding] | 
 
 
 def _compare_on_vm(
-    again: Bound, outcome: Outcome, racing: list[RawFinding], aside: frozenset[frozenset[int]], most: int
+    again: Bound,
+    outcome: Outcome,
+    racing: list[RawFinding],
+    aside: frozenset[frozenset[int]],
+    most: int,
+    how: Mapping[str, Any] | None = None,
 ) -> list[RawFinding] | None:
     """Return the findings of the VM other than stores of one value, found within a number of thread instructions; None
     if it cannot decide."""
@@ -153,7 +166,7 @@ def _compare_on_vm(
     runs = range(1, LANES + 1) if by_copies else range(1)
     for _ in range(MOST_JOINED):
         most -= len(runs) * outcome.thread_operations
-        found = _with_stores_joined(again, outcome, frozenset(plain), aside, runs) if most >= 0 else None
+        found = _with_stores_joined(again, outcome, frozenset(plain), aside, runs, how or {}) if most >= 0 else None
         if found is None:
             return None
         races = _races(again.program, found, aside)
@@ -173,7 +186,12 @@ def _compare_on_vm(
 
 
 def _with_stores_joined(
-    again: Bound, outcome: Outcome, joined: frozenset[int], aside: frozenset[frozenset[int]], runs: Iterable[int]
+    again: Bound,
+    outcome: Outcome,
+    joined: frozenset[int],
+    aside: frozenset[frozenset[int]],
+    runs: Iterable[int],
+    how: Mapping[str, Any],
 ) -> list[RawFinding] | None:
     """Return the findings with these stores joined, up to the first run with a race; None if the launch then behaves
     differently.  If several lanes store the same bytes by a bulk operation, there is one run for each of them, in which
@@ -182,7 +200,7 @@ def _with_stores_joined(
     for lane in runs:
         segments = [(data.copy(), writable) for data, writable in again.segments]
         bound = again._replace(segments=segments)
-        one = ran(bound, 1, again.settings.budget, alone=lane, joined=joined)[0]
+        one = ran(bound, 1, again.settings.budget, alone=lane, joined=joined, **how)[0]
         if one.status != "done" or one.executions != outcome.executions or one.overflow:
             return None
         found = {_key(raw): raw for raw in one.findings if raw.code in WATCHED} | found

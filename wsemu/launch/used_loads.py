@@ -70,6 +70,12 @@ def name_later_uses(bound: Bound, outcome: Outcome, initial: Callable[[], list[A
             raw.code = UNWAITED
 
 
+def complete_used_loads(program: Program) -> Program:
+    """Return the program with each load from tensor memory complete where its registers have been used."""
+    waiting, _ = _with_waits(program)
+    return program if waiting is None else waiting
+
+
 def _with_waits(program: Program) -> tuple[Program | None, list[int]]:
     """Return the program with a wait before each operation that may publish loads whose registers have all been used,
     or None if it has no such operation, and the number that each instruction had."""

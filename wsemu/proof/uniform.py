@@ -49,14 +49,28 @@ def stores_one_value(program: Program, pc: int) -> bool:
     return known[pc]
 
 
+def copies_one_range(program: Program, pc: int) -> bool:
+    """Return whether all lanes that execute the bulk store at `pc` together copy the same bytes to the same location,
+    in every schedule."""
+    steps = [*plain_decoder(program).steps(pc)]
+    rows = {row for step in steps for row in (*step.reads, step.address, *step.operands) if row != step.guard}
+    return bool(steps) and _find_flow(program).is_uniform(pc, {row for row in rows if row >= 0})
+
+
 def _stores_one_value(program: Program, pc: int) -> bool:
-    key = "rows that differ"
-    if key not in program.derived:
-        program.derived[key] = _Flow(program)
-    flow: _Flow = program.derived[key]
+    flow = _find_flow(program)
     steps = [step for step in plain_decoder(program).steps(pc) if step.kind == "store"]
     values = {row for step in steps for row in step.reads if row not in (step.address, step.guard)}
     return bool(steps) and flow.is_uniform(pc, values)
+
+
+def _find_flow(program: Program) -> _Flow:
+    """Return the flow of a program, from the program's cache."""
+    key = "rows that differ"
+    if key not in program.derived:
+        program.derived[key] = _Flow(program)
+    found: _Flow = program.derived[key]
+    return found
 
 
 def may_store_unequal(program: Program, *, lockstep: bool) -> bool:
