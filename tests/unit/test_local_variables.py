@@ -182,6 +182,28 @@ def test_an_address_for_another_warp_is_not_verified(threads: int, verdict: str)
     assert wsemu.check(wsemu.load_ptx(text)["k"], 1, threads, given).verdict == verdict
 
 
+OF_A_STRUCTURE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .align 8 .b8 given[16])
+{
+  .reg .b32 %n, %v, %t; .reg .b64 %p, %q;
+  ld.param.u64 %p, [given]; ld.param.u32 %n, [given+8];
+  ld.global.u32 %v, [%p]; mov.u32 %t, %tid.x; add.u32 %v, %v, %t;
+  mad.wide.u32 %q, %v, 4, %p; st.global.u32 [%q+4], %n;
+  exit;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_number_of_a_structure_is_not_an_address_of_local_memory(engine: Any) -> None:
+    given = np.zeros(65, np.uint32), np.uint32(3)
+    report = wsemu.check(wsemu.load_ptx(OF_A_STRUCTURE)["k"], 1, 64, (given,), engine=engine)
+    assert (report.verdict, given[0].sum()) == ("verified", 3 * 64)
+
+
 def test_a_variable_ends_with_its_function(way: str) -> None:
     (finding,) = [finding for finding in _report(GONE, way).findings if finding.severity == "error"]
     assert finding.message == "load of 4 bytes in a variable whose function has returned"

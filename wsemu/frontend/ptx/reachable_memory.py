@@ -62,7 +62,7 @@ _HAVE_OFFSET = ("mbarrier.", "cp.async.")
 
 def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
     """Forbid, for each access, the memory that its address cannot refer to."""
-    own, held = _origins(graph, kinds)
+    local, held = _origins(graph, kinds)
     places: dict[str, None] = {}
     loads = False
     for block in graph.blocks:
@@ -71,7 +71,7 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
             if operation is None or operation.kind not in _ACCESSES:
                 _move_numbers(graph, instruction, held)
                 continue
-            if _shares_local(instruction, own, held):
+            if _shares_local(instruction, local, held):
                 span = graph.spans[instruction.span]
                 places[f"line {span.line} of {PurePath(span.file).name}"] = None
             reached = held.get(instruction.operands[0], 0)
@@ -99,18 +99,18 @@ def _move_numbers(graph: Graph, instruction: Instruction, held: dict[Register, i
         instruction.immediate = 0
 
 
-def _shares_local(instruction: Instruction, own: dict[Register, int], held: dict[Register, int]) -> bool:
+def _shares_local(instruction: Instruction, local: dict[Register, int], held: dict[Register, int]) -> bool:
     """Return whether a store puts an address of local memory where other warps may load it."""
     address, *values = instruction.operands
-    if not any(own.get(value, 0) & IN_LOCAL for value in values):
+    if local.keys().isdisjoint(values):
         return False
     reaches = held.get(address, 0) & ~(instruction.auxiliary >> FORBIDS_SHIFT)
     return not reaches & IN_LOCAL
 
 
 def _origins(graph: Graph, kinds: Sequence[Kind]) -> tuple[dict[Register, int], dict[Register, int]]:
-    """Return the kinds of memory to which the address in each register may refer: without the addresses that come from
-    memory or from other lanes, and with them."""
+    """Return the registers that are computed from addresses of local memory, and the kinds of memory to which the
+    address in each register may refer."""
     leads: dict[Register, list[Register]] = defaultdict(list)
     own = _sources(graph, kinds)
     literal = _literal_addresses(graph)
@@ -136,7 +136,9 @@ def _origins(graph: Graph, kinds: Sequence[Kind]) -> tuple[dict[Register, int], 
     for register in received:
         held[register] = held.get(register, 0) | through | IN_ARRAY | IN_CONSTANT | _LOADED
     _spread(held, leads, received)
-    return own, held
+    local = {register: kind for register, kind in _sources(graph, kinds).items() if kind == IN_LOCAL}
+    _spread(local, leads, list(local))
+    return local, held
 
 
 def _spread(held: dict[Register, int], leads: dict[Register, list[Register]], pending: list[Register]) -> None:
