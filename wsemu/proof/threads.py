@@ -286,16 +286,39 @@ class Knowledge:
         self.data, self.imagined, self.unwatched, self.equal = data, imagined, unwatched, equal
         self.clusters = {c: -2 - cluster_of(c) for c in range(ctas)}
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
-        self.ordered = ordered
-        self.code = program.code.tolist()
-        self.sequential = any(NAMES[fields[0]] in FENCES and fields[7] == SEQUENTIAL for fields in self.code)
-        self.acquires = any(NAMES[fields[0]] in FENCES and fields[7] == ACQUIRES for fields in self.code)
+        self.ordered, self.shared = ordered, shared
         self.warps = -(-threads // LANES)
         self.of_cta = self.warps * LANES
-        self.total = ctas * self.of_cta
-        self.shared = shared
+        self.total = self.width = ctas * self.of_cta
+        self._read_code()
+        self._find_scopes(ctas, others)
+        self._make_clocks(ctas)
+        self._make_accesses()
+        self._make_copies()
+        self.step = 0
+        self.state = b""
+        """digest of the CTA's state before the current operations"""
+        self.in_vain = False
+        """true while a poll fails and its loop repeats"""
+        self._rules: dict[str, Callable[[Made], None]] = {
+            "arrive": self._arrive, "sync": self._sync, "complete": self._complete, "exit": self._exit,
+            "warp": self._warp, **dict.fromkeys(FENCES, self._fence),
+            "arrive_on": self._arrive_on, "await": self._await, "init": self._init,
+            "credit": self._credit, "commit": self._commit, "landed": self._land,
+        }  # fmt: skip
+
+    def _read_code(self) -> None:
+        """Read from the program which fences and operations it has."""
+        self.code = self.program.code.tolist()
+        self.sequential = any(NAMES[fields[0]] in FENCES and fields[7] == SEQUENTIAL for fields in self.code)
+        self.acquires = any(NAMES[fields[0]] in FENCES and fields[7] == ACQUIRES for fields in self.code)
         self.grain = min((_element(NAMES[fields[0]]) for fields in self.code if _accesses(fields[0])), default=4)
-        self.width = self.total
+        self.asynchronous = self.program.asynchronous
+        """true if the program has asynchronous operations: an engine then checks accesses to shared memory for races,
+        see `launch/explore/replays.py`"""
+
+    def _make_clocks(self, ctas: int) -> None:
+        """Create the clocks of threads, and those that fences, barriers and exits pass on."""
         self.rows: dict[int, Rows] = {c: np.zeros((self.of_cta, self.width), np.int32) for c in range(ctas)}
         self.fenced: dict[Thread, dict[int, Rows]] = {}
         """thread -> the clock that its next strong writes release"""
@@ -313,21 +336,23 @@ class Knowledge:
         each includes the other's thread"""
         self.meeting: dict[tuple[int, int], Fences] = {}
         """(CTA, barrier) -> both tables, `behind` and `forced`, joined over the arrivals of the current generation"""
-        self.last: dict[Thread, Place] = {}
-        """thread -> location of its last strong access"""
-        self.locations: dict[Place, Location] = {}
-        self.columns: dict[tuple[Thread, Place], int] = {}
-        self.counts: dict[int, int] = {}
         self.given: dict[tuple[int, int], tuple[Rows, tuple[tuple[int, ...], ...], bool]] = {}
         """(CTA, barrier) -> of the current generation: the released clock, the threads of each sync, and whether an
         operation has no thread count"""
         self.exited: dict[int, Rows] = {}
         self.gone: set[tuple[int, int]] = set()
+        self.counts: dict[int, int] = {}
+        self.columns: dict[tuple[Thread, Place], int] = {}
+
+    def _make_accesses(self) -> None:
+        """Create the tables of accesses that later ones must be ordered after."""
+        self.last: dict[Thread, Place] = {}
+        """thread -> location of its last strong access"""
+        self.locations: dict[Place, Location] = {}
         self.cells: dict[Place, Cell] = {}
         self.touched: dict[Place, _Touch] = {}
         self.touched_keys: dict[int, int] = {}
         """CTA of shared memory, or -1 -> hash of all its touches, which distinguishes states"""
-        self.step = 0
         self.before: dict[Thread, frozenset[Before]] = {}
         """thread -> strong accesses that precede it, by program order and barriers"""
         self.gathered: dict[tuple[int, int], frozenset[Before]] = {}
@@ -336,10 +361,13 @@ class Knowledge:
         """thread -> number of its strong accesses so far, if they are counted"""
         self.writers: dict[Place, Strong] = {}
         """location -> its last strong write, if these are counted"""
-        self.state = b""
-        """digest of the CTA's state before the current operations"""
-        self.in_vain = False
-        """true while a poll fails and its loop repeats"""
+        self.apart: frozenset[int] = frozenset()
+        """arrays in which each CTA accesses its own locations, determined by its number"""
+        self.unclear: tuple[int, ...] = ()
+        """stores of which several lanes write the same location"""
+
+    def _find_scopes(self, ctas: int, others: bool) -> None:
+        """Find which scopes of operations differ in this launch."""
         one = len(set(self.clusters.values())) == 1
         self.everywhere = _OF_ALL if others or not one else _OF_CTA if ctas == 1 else _OF_CLUSTER
         """narrowest scope that includes all threads of the launch"""
@@ -351,13 +379,9 @@ class Knowledge:
         sequential = [fields for fields in self.code if NAMES[fields[0]] in FENCES and fields[7] == SEQUENTIAL]
         self.one_reach = len({self._extent(fields) for fields in sequential}) == 1
         """true if every `fence.sc` has the same scope: one key then identifies it"""
-        self.apart: frozenset[int] = frozenset()
-        """arrays in which each CTA accesses its own locations, determined by its number"""
-        self.unclear: tuple[int, ...] = ()
-        """stores of which several lanes write the same location"""
-        self.asynchronous = program.asynchronous
-        """true if the program has asynchronous operations: an engine then checks accesses to shared memory for races,
-        see `launch/explore/replays.py`"""
+
+    def _make_copies(self) -> None:
+        """Create the tables of asynchronous copies that are not complete."""
         self.loads: dict[tuple[Thread, int], tuple[int, ...]] = {}
         """(thread, instruction) -> the columns of its last copies, whose completion a phase counts"""
         self.groups: dict[tuple[Thread, Group], tuple[tuple[int, ...], ...]] = {}
@@ -368,12 +392,6 @@ class Knowledge:
         """
         self.loose: tuple[int, ...] = ()
         """instructions of an access and of a copy, if their order could not be decided"""
-        self._rules: dict[str, Callable[[Made], None]] = {
-            "arrive": self._arrive, "sync": self._sync, "complete": self._complete, "exit": self._exit,
-            "warp": self._warp, **dict.fromkeys(FENCES, self._fence),
-            "arrive_on": self._arrive_on, "await": self._await, "init": self._init,
-            "credit": self._credit, "commit": self._commit, "landed": self._land,
-        }  # fmt: skip
 
     def copy(self) -> Self:
         """Return a copy to continue from; the two share only data that never changes in place."""
