@@ -335,8 +335,53 @@ class Properties:
         self.uuid = "00000000-0000-0000-0000-000000000000"
 
 
-def _define_stream_classes(cuda, driver, devices, current):
-    """Return the classes of streams, events and device contexts; `current` has the stream of each thread."""
+class InDevice:
+    """`torch.cuda.device(0)`."""
+
+    def __init__(self, device=None):
+        self.idx = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+def _define_event_class(cuda, driver):
+    """Return the class of events."""
+    library = driver.library
+
+    class Event:
+        """An event of the driver."""
+
+        def __init__(self, *_, **__):
+            self._handle = driver.new("cuEventCreate", 0)
+            self.cuda_event = self._handle.value
+            self._time = 0.0
+
+        def record(self, stream=None):
+            stream = stream or cuda.current_stream()
+            driver.check(library.cuEventRecord(self._handle, stream._handle))
+            self._time = time.perf_counter()
+
+        def wait(self, stream=None):
+            (stream or cuda.current_stream()).wait_event(self)
+
+        def synchronize(self):
+            driver.check(library.cuEventSynchronize(self._handle))
+
+        def query(self):
+            return True
+
+        def elapsed_time(self, other):
+            return (other._time - self._time) * 1e3
+
+    return Event
+
+
+def _define_stream_class(cuda, driver, devices, current, event_class):
+    """Return the class of streams; `current` has the stream of each thread."""
     library, made = driver.library, []
 
     class Stream:
@@ -364,7 +409,7 @@ def _define_stream_classes(cuda, driver, devices, current):
             self.wait_event(stream.record_event())
 
         def record_event(self, event=None):
-            event = event or Event()
+            event = event or event_class()
             event.record(self)
             return event
 
@@ -382,51 +427,15 @@ def _define_stream_classes(cuda, driver, devices, current):
         def __exit__(self, *_):
             current.stream = self._before
 
-    class Event:
-        """An event of the driver."""
-
-        def __init__(self, *_, **__):
-            self._handle = driver.new("cuEventCreate", 0)
-            self.cuda_event = self._handle.value
-            self._time = 0.0
-
-        def record(self, stream=None):
-            stream = stream or cuda.current_stream()
-            driver.check(library.cuEventRecord(self._handle, stream._handle))
-            self._time = time.perf_counter()
-
-        def wait(self, stream=None):
-            (stream or cuda.current_stream()).wait_event(self)
-
-        def synchronize(self):
-            driver.check(library.cuEventSynchronize(self._handle))
-
-        def query(self):
-            return True
-
-        def elapsed_time(self, other):
-            return (other._time - self._time) * 1e3
-
-    class InDevice:
-        """`torch.cuda.device(0)`."""
-
-        def __init__(self, device=None):
-            self.idx = 0
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-    return Stream, Event, InDevice
+    return Stream
 
 
 def _replace_cuda(torch, driver, devices):
     """Replace the functions of `torch.cuda`."""
     library, cuda, generator = driver.library, torch.cuda, torch.default_generator
     current = threading.local()
-    Stream, Event, InDevice = _define_stream_classes(cuda, driver, devices, current)
+    Event = _define_event_class(cuda, driver)
+    Stream = _define_stream_class(cuda, driver, devices, current, Event)
     default = Stream(stream_ptr=0)
 
     def set_stream(stream):
