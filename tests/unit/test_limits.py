@@ -48,8 +48,7 @@ def test_the_units_of_effort_are_those_of_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for text in (
         f"| {search.MOST_STEPS:,}. ",
-        f" it continues up to {search.MOST_STEPS * search.MOST_MORE:,.0f}, ",
-        f" or up to {search.MOST_STEPS * search.MOST_MORE_COPYING:,.0f} with asynchronous copies |",
+        f" it continues up to {search.MOST_STEPS * search.MOST_MORE:,.0f} |",
         f"| {samples.MOST_STEPS:,} including those of the search, but at least {samples.LEAST_STEPS} for sampling; ",
         f"at most {samples.MOST_ORDERS} sampled interleavings |",
         f"| CTAs that only publish values to each other | {messages.MOST_STEPS} accesses |",
@@ -64,7 +63,7 @@ def test_the_units_of_effort_are_those_of_the_page() -> None:
         f"| {claims.MOST_STEPS:,} strong accesses, and two more for each thread; ",
         f"for each thread; {claims.MOST_ACCESSES:,} other accesses |",
         f"do: up to {claims.MOST_THREADS:,} threads.",
-        f"| {crowds.MOST_MOVES} runs of single CTAs, {crowds.MOST_STATES} states, {crowds.MOST_GROUPS} groups ",
+        f"| {crowds.MOST_MOVES} runs of single CTAs, {crowds.MOST_STATES:,} states, {crowds.MOST_GROUPS} groups ",
     ):
         assert text in page
     assert claims.STEPS_OF_THREAD == 2

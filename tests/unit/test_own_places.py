@@ -92,6 +92,17 @@ def test_eight_that_check_twice_are_decided(by_names: list[bool]) -> None:
     assert by_names == [True]
 
 
+def test_sixteen_that_check_twice_are_decided_by_their_counts() -> None:
+    found = wsemu.check(kernels.variant(kernels.checked_twice), 16, 64, kernels.arguments("checked_twice", 16))
+    assert found.verdict == "verified", found.notes
+    assert "however many CTAs stand where" in found.proof
+
+
+def test_one_of_sixteen_that_keeps_a_lock_is_found() -> None:
+    kernel = kernels.variant(kernels.checked_twice, UNLOCKS=False)
+    assert wsemu.check(kernel, 16, 64, kernels.arguments("checked_twice", 16)).verdict == "failed"
+
+
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 def test_results_that_differ_by_order_are_told(engine: Any, by_names: list[bool]) -> None:
     one, other = report(one_of_their_own, engine=engine), report(whose_turn_it_was, engine=engine)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.proof.threads import Made, MemoryEffect, Place
 
-MOST_MOVES, MOST_STATES = 500, 500
+MOST_MOVES, MOST_STATES = 500, 2_000
 """maximum number of moves of single CTAs, each with one result of its access; maximum number of states of the launch"""
 MOST_GROUPS = 24
 """maximum number of groups of symmetric CTAs; the search restarts with each further group"""

@@ -56,8 +56,8 @@ CLOCKS = 4_000_000
 FEW_THREADS = 512
 """number of threads up to which a step with asynchronous copies counts once; each further such number of threads counts
 once more"""
-MOST_MORE, MOST_MORE_COPYING, DONE_BY_THEN = 2.5, 2, 0.1
-"""factor of further interleavings that it performs if this part of all is done by then; it is smaller with copies"""
+MOST_MORE, DONE_BY_THEN = 1.75, 0.1
+"""factor of the steps that it performs if it has tried this part of all interleavings by then"""
 MOST_BYTES = 1 << 30
 """maximum bytes of states to which a search may return"""
 _ANY = -1
@@ -97,7 +97,7 @@ class Search:
         self.all, self.effort = self.most, session.effort
         self.spent = 0.0
         """number of ordered accesses; those of a step that takes long count more than once"""
-        self.more = self.longest = MOST_MORE_COPYING if session.asynchronous else MOST_MORE
+        self.more: float = MOST_MORE
         self.paused: tuple[list[Node], list[bytes]] | None = None
         """the path, and its keys, of a search that has used up its steps"""
         self.apart, self.reads, self.named = apart, reads, named
@@ -317,7 +317,7 @@ class Search:
 
     def resume(self) -> Result:
         """Continue a search that has exhausted its small initial number of steps."""
-        self.most, self.more = self.all, self.longest
+        self.most, self.more = self.all, MOST_MORE
         return self.run()
 
     def _is_spent(self, stack: list[Node]) -> bool:
