@@ -144,6 +144,8 @@ MOST_COUNT = (1 << 20) - 1
 TOKEN_STEP = 0x9E3779B1
 """difference of the lower halves of the tokens of mbarriers next to each other; the multiples of 2^32 times the golden
 ratio are far apart"""
+INIT_STEP = 0x85EBCA6B
+"""difference of the lower halves of tokens for one phase of an mbarrier before and after it is initialized again"""
 TOKEN_SPAN = 1 << 15
 """phases after which a token no longer counts as one of its mbarrier"""
 

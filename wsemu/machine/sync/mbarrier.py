@@ -98,6 +98,7 @@ from wsemu.model.isa import (
     DROP,
     EXPECT,
     FIRST_ARRAY,
+    INIT_STEP,
     LANES,
     MOST_COUNT,
     NARROW,
@@ -228,14 +229,18 @@ def word(b):
 
 @compiled
 def lower_half(b):
-    """Return the lower half of a token of the current phase, which distinguishes mbarriers by their locations."""
-    return (b.phase + 1 + (b.word + 1) * TOKEN_STEP) & LOW
+    """Return the lower half of a token of the current phase, which distinguishes mbarriers by their locations and
+    initializations."""
+    return (b.phase + 1 + (b.initializations - 1) * INIT_STEP + (b.word + 1) * TOKEN_STEP) & LOW
 
 
 @compiled
 def token_age(b, token):
     """Return how many phases ago an mbarrier gave a token; TOKEN_SPAN or more if it did not."""
-    return (lower_half(b) - token) & LOW
+    age = (lower_half(b) - token) & LOW
+    if age < TOKEN_SPAN and (token >> 63 & 1) != (b.phase - age) & 1:
+        return TOKEN_SPAN
+    return age
 
 
 @compiled
@@ -301,6 +306,7 @@ def begin(m, w, pc, registers, i, mask):
             m.mbarrier_count += 1
             number = m.mbarrier_count
             store_i64(m.mbarrier_index + 8 * at, number)
+            mbarrier_at(m.mbarriers, number - 1).initializations = 0
             m.mbarrier_low = min(m.mbarrier_low, at)
             m.mbarrier_high = max(m.mbarrier_high, at)
         else:

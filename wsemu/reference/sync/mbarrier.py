@@ -15,6 +15,7 @@ from wsemu.model.isa import (
     BLOCKS,
     DROP,
     EXPECT,
+    INIT_STEP,
     MOST_COUNT,
     NARROW,
     NO_COMPLETE,
@@ -81,6 +82,8 @@ class Mbarrier:
     """bytes transferred so far in the current phase"""
     added: int = 0
     """arrivals that `cp.async.mbarrier.arrive` has added to the current phase"""
+    earlier: int = 0
+    """number of earlier initializations at its address"""
     published: int = 0
     """time at which the initializing threads executed a `fence.mbarrier_init`; 0: they did not execute one"""
 
@@ -92,14 +95,16 @@ class Mbarrier:
 
     @property
     def token(self) -> int:
-        """Return the token of an arrival.  Its lower half belongs to the phase and to the location of the object."""
-        own = (1 + (self.address & OFFSET_MASK) // SIZE) * TOKEN_STEP
+        """Return the token of an arrival.  Its lower half belongs to the phase, the location of the object, and its
+        initialization."""
+        own = (1 + (self.address & OFFSET_MASK) // SIZE) * TOKEN_STEP + self.earlier * INIT_STEP
         return self.word >> 32 << 32 | own + self.phase + 1 & 0xFFFFFFFF
 
     def asked_phase(self, token: int) -> int | None:
         """Return the phase of a token of this object; None for any other number."""
         age = (self.token - token) % (1 << 32)
-        return self.phase - age if age < TOKEN_SPAN else None
+        phase = self.phase - age
+        return phase if age < TOKEN_SPAN and phase & 1 == token >> 63 else None
 
 
 class Mbarriers:
@@ -294,7 +299,8 @@ def _init(run: WarpRun, address: int, lanes: int, count: int) -> None:
         at.report("same-value-init", lanes & ~first, marks[0], address=address)
     size = cta.order.size(cta.number)
     first_phase, last, before = (new_phase(number, size) for number in (0, -1, -2))
-    made = Mbarrier(address, marks, count, count, first_phase, last, before)
+    earlier = cta.mbarriers.initializations[address]
+    made = Mbarrier(address, marks, count, count, first_phase, last, before, earlier=earlier)
     cta.mbarriers.live[address] = made
     cta.mbarriers.initializations[address] += 1
     cta.mbarriers.initialized[address] = marks[0].pc, count
