@@ -203,6 +203,8 @@ def test_cas_that_fails_once_and_then_takes_the_lock(
     ("W y 1; A cas g 1 acq_rel gpu | P1@1: W y 1; A exch g 1 acq_rel gpu; R g -> b; R y", "failed", {"race"}),
     ("W y 1; A cas g 1 | P1@1: W y 2; A exch g 1; R g -> b", "failed", {"race"}),
     ("W y 1; A cas g 1 | P1@1: W y 1; R g -> b", "failed", {"race", "same-value-store"}),
+    ("W y 1; W y 1; A cas g 1 | P1@1: W y 1; A exch g 1; R g -> b | P2@2: W y 1", "verified", {"same-value-store"}),
+    ("W y 2; W y 1; A cas g 1 | P1@1: W y 1; A exch g 1; R g -> b | P2@2: W y 1", "failed", {"race"}),
 ])  # fmt: skip
 def test_stores_of_one_value_beside_a_cas_that_an_exchange_observes(
     line: str, verdict: str, codes: set[str], engine: Engine

@@ -18,7 +18,7 @@ that nothing orders, and compares their values.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,17 @@ MOST_RUN = 1 << 28
 """maximum thread instructions of all VM runs that decide one launch"""
 MOST_JOINED = 4
 """times that more stores are joined"""
+MOST_PAIRED = 256
+"""maximum number of compared stores of which all pairs are known to be equal"""
 DETAIL = ("address", "kind", "other_kind", "size", "other_cta")
+
+
+class _Compared(NamedTuple):
+    """The result of a run that compares values."""
+
+    findings: list[RawFinding]
+    stores: frozenset[int] = frozenset()
+    """stores of which any two that nothing orders were compared, if the run has no race"""
 
 
 def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False, how: Mapping[str, Any] | None = None) -> Ran:
@@ -76,9 +86,10 @@ def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False, how: Mapp
     if any(kept is None for kept in before):
         return run
     segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
-    told = _compare_values(bound._replace(segments=segments), outcome, racing, aside, tried=tried, how=how)
-    if told is None:
+    compared = _compare_values(bound._replace(segments=segments), outcome, racing, aside, tried=tried, how=how)
+    if compared is None:
         return run if tried else _note_uncompared(run)
+    told = compared.findings
     if _races(bound.program, told, aside):
         return run
     gone = {id(raw) for raw in racing}
@@ -87,12 +98,22 @@ def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False, how: Mapp
     more = [raw for raw in told if raw.code in WATCHED and raw.code not in RACES and _key(raw) not in known]
     if any(CODES[raw.code].severity == "error" for raw in more):
         return run
-    sources = _find_influences(bound, outcome, {pc for raw in (*racing, *more) for pc in (raw.pc, raw.other_pc)})
+    racers = {pc for raw in (*racing, *more) for pc in (raw.pc, raw.other_pc)}
+    sources, varying = _find_influences(bound, outcome, racers, compared.stores)
     if sources:
         return _note_polls(bound.program, run, sources)
     findings = sorted([*findings, *more], key=_key)
-    equal = frozenset(pair for raw in racing for pair in ((raw.pc, raw.other_pc), (raw.other_pc, raw.pc)))
+    equal = _list_equal(racing, frozenset() if how else compared.stores - varying)
     return replace(outcome, findings=findings, equal_stores=equal), trace, initial
+
+
+def _list_equal(racing: list[RawFinding], stores: frozenset[int]) -> frozenset[tuple[int, int]]:
+    """Return the pairs of stores that write the same value if nothing orders them.  In other orders of the atomics,
+    other pairs than those that race in this run may be unordered."""
+    equal = {pair for raw in racing for pair in ((raw.pc, raw.other_pc), (raw.other_pc, raw.pc))}
+    if len(stores) <= MOST_PAIRED:
+        equal.update((one, other) for one in stores for other in stores)
+    return frozenset(equal)
 
 
 def _compare_values(
@@ -103,7 +124,7 @@ def _compare_values(
     *,
     tried: bool,
     how: Mapping[str, Any] | None,
-) -> list[RawFinding] | None:
+) -> _Compared | None:
     """Return the findings if values are compared; None if they are not.  `aside` are the pairs of accesses whose races
     are judged later.
 
@@ -114,7 +135,7 @@ def _compare_values(
         return _compare_on_vm(again, outcome, racing, aside, MOST_RUN, how)
     if again.settings.engine == "vm":
         told = _compare_on_vm(again, outcome, racing, aside, MOST_RUN >> 8 if tried else MOST_RUN)
-        if told is not None and not (_races(again.program, told, aside) and _mixes_widths(again, outcome)):
+        if told is not None and not (_races(again.program, told.findings, aside) and _mixes_widths(again, outcome)):
             return told
     elif not tried:
         return _compare_on_reference(again, outcome)
@@ -138,14 +159,18 @@ def _mixes_widths(bound: Bound, outcome: Outcome) -> bool:
     return len({access_shape(NAMES[int(code[pc, 0])])[1] for pc in outcome.accesses}) > 1
 
 
-def _compare_on_reference(again: Bound, outcome: Outcome) -> list[RawFinding] | None:
+def _compare_on_reference(again: Bound, outcome: Outcome) -> _Compared | None:
     """Return the findings of the reference engine, which compares values; None if it cannot run the launch."""
     again = again._replace(settings=replace(again.settings, engine="reference"))
     try:
         slow = ran(again, 1, again.settings.budget, values=True)[0]
     except UnsupportedError:  # more simultaneous warps than the reference engine supports
         return None
-    return None if slow.status != "done" or slow.executions != outcome.executions or slow.overflow else slow.findings
+    if slow.status != "done" or slow.executions != outcome.executions or slow.overflow:
+        return None
+    code = again.program.code[:, 0].tolist()
+    stores = {pc for pc, count in enumerate(slow.executions) if count and FIRST_STORE <= code[pc] < N_MEMORY}
+    return _Compared(slow.findings, frozenset(stores))
 
 
 def _compare_on_vm(
@@ -155,7 +180,7 @@ def _compare_on_vm(
     aside: frozenset[frozenset[int]],
     most: int,
     how: Mapping[str, Any] | None = None,
-) -> list[RawFinding] | None:
+) -> _Compared | None:
     """Return the findings of the VM other than stores of one value, found within a number of thread instructions; None
     if it cannot decide."""
     code = again.program.code[:, 0].tolist()
@@ -176,11 +201,11 @@ def _compare_on_vm(
                 replace(raw, code="same-value-store", detail={name: raw.detail[name] for name in DETAIL})
                 for raw in racing
             ]
-            return [*same, *found]
+            return _Compared([*same, *found], frozenset(plain))
         if any(code[pc] >= N_ATOMIC for pc in more):  # a copy may bring the same bytes
             return None
         if not more - plain or not all(FIRST_STORE <= code[pc] < N_MEMORY for pc in more):
-            return found
+            return _Compared(found)
         plain |= more
     return None
 
@@ -209,9 +234,11 @@ def _with_stores_joined(
     return [*found.values()]
 
 
-def _find_influences(bound: Bound, outcome: Outcome, stores: set[int]) -> set[int]:
+def _find_influences(
+    bound: Bound, outcome: Outcome, racers: set[int], stores: frozenset[int]
+) -> tuple[set[int], set[int]]:
     """Return the sources by which another schedule, or another run, may have other paths, or other values for one of
-    these stores.
+    the stores `racers`; and those of `stores` that may then have other values.
 
     If they are atomics, all interleavings are explored; in them the stores may be ordered, or may race.
     """
@@ -222,8 +249,9 @@ def _find_influences(bound: Bound, outcome: Outcome, stores: set[int]) -> set[in
         settled=known_masks(bound.program, strict=bound.settings.strict),
     )  # fmt: skip
     if analysis is None:
-        return set()
-    return {tainted.source for tainted in analysis.find_tainted} | {*analysis.find_stored(stores).values()}
+        return set(), set()
+    sources = {tainted.source for tainted in analysis.find_tainted} | {*analysis.find_stored(racers).values()}
+    return sources, set(analysis.find_stored(stores))
 
 
 def _note_polls(program: Program, run: Ran, sources: set[int]) -> Ran:
