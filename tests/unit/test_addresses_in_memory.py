@@ -254,15 +254,15 @@ ret;
 """
 
 
-@pytest.mark.parametrize("address", ["%r1+16", "%r2+16"])
-def test_half_of_a_stored_address_may_be_read_at_a_number(address: str) -> None:
-    kernel = wsemu.load_ptx(AT_NUMBERS.replace("ADDRESS", address).replace("shared", "local")).only()
+def test_half_of_a_stored_address_may_be_read_at_a_difference() -> None:
+    kernel = wsemu.load_ptx(AT_NUMBERS.replace("ADDRESS", "%r2+16").replace("shared", "local")).only()
     report = wsemu.check(kernel, 1, 1, (np.zeros(8, np.uint32),))
     assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report
 
 
+@pytest.mark.parametrize("space", ["shared", "local"])
 @pytest.mark.parametrize("address", ["%r1+16", "16"])
-def test_a_number_is_no_address_in_shared_memory(address: str) -> None:
-    kernel = wsemu.load_ptx(AT_NUMBERS.replace("ADDRESS", address)).only()
+def test_a_number_is_no_address_of_a_variable(address: str, space: str) -> None:
+    kernel = wsemu.load_ptx(AT_NUMBERS.replace("ADDRESS", address).replace("shared", space)).only()
     report = wsemu.check(kernel, 1, 1, (np.zeros(8, np.uint32),))
     assert (report.verdict, [finding.code for finding in report.errors]) == ("failed", ["out-of-bounds"])

@@ -133,6 +133,15 @@ _PRODUCT = (
 )
 _ALLOCATE = "alloca.u64 %x2, 64; st.local.u32 [%x2], 5; ld.local.u32 %r1, [%x2]; st.global.u32 [%a], %r1;"
 DEFINED |= {
+    "wgmma with descriptors of a variable": (
+        ".shared .align 1024 .b8 big[4096]; .reg .b32 %big; mov.u32 %big, big; mov.u32 %r7, %t;"
+        " FILL: shl.b32 %r8, %r7, 2; add.u32 %r8, %r8, %big; st.shared.u32 [%r8], 0; add.u32 %r7, %r7, 128;"
+        "setp.lt.u32 %p, %r7, 1024; @%p bra FILL; fence.proxy.async; bar.sync 0;"
+        " cvt.u64.u32 %x5, %big; shr.u64 %x5, %x5, 4; or.b64 %x5, %x5, 0x0000000800080000; mov.u64 %x6, %x5;"
+        "wgmma.fence.sync.aligned;"
+        " wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %x5, %x6, 0, 1, 1, 0, 0;"
+        "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; st.global.f32 [%a], %f1;"
+    ),
     "wmma": _PRODUCT,
     "memory of alloca that is used again in a loop": (
         f"mov.u32 %r2, 0; stacksave.u64 %x1; AGAIN: {_ALLOCATE} stackrestore.u64 %x1; add.u32 %r2, %r2, 1; "
@@ -168,7 +177,7 @@ def test_variables_of_functions_are_used_while_they_run(outside: str, body: str)
 
 @pytest.mark.parametrize("body", DEFINED.values(), ids=DEFINED)
 def test_what_is_defined_is_verified(body: str) -> None:
-    row = Row("", "", "", "error", "verified", body=body, block=128 if "setmaxnreg" in body else 32)
+    row = Row("", "", "", "error", "verified", body=body, block=128 if "setmaxnreg" in body or "wgmma" in body else 32)
     fast, slow = answer(row, "vm"), answer(row, "reference")
     assert fast == slow
     assert fast[:2] in (("verified", ()), ("verified", ("bank-conflict",)), ("verified", ("uncoalesced",)))

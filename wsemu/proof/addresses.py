@@ -21,8 +21,9 @@ Detects: branches, exits, guards, operands of barriers and of warp-wide operatio
 values left in arrays of the caller, if they depend on the location of memory.  This memory may be an array of the
 caller, a variable of the module, of shared or of local memory, a parameter, or a function.
 Does not detect: comparisons of two addresses that were loaded from memory to which the launch did not store them;
-addresses in local memory of functions that call themselves.  Nor does it detect bytes of an address that a loop copies,
-in another order, to an array of the caller.  After a join, it may be unknown which of several allocations an address is
+addresses in local memory of functions that call themselves.  Nor does it detect a comparison with the end of another
+allocation, if the distance from the start is not known.  Bytes of an address are not detected if a loop copies them, in
+another order, to an array of the caller.  After a join, it may be unknown which of several allocations an address is
 in: a comparison of two such addresses counts as a comparison between allocations.  `frontend.ptx.heap` watches blocks
 of the heap while the kernel runs.
 Reference: PTX ISA, "Addresses as Operands"; ISO C++, [expr.rel] 4 (the order of unrelated addresses is unspecified).
@@ -302,6 +303,7 @@ class _Arithmetic:
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ in ("b32", "b64")}
         self.small = places.of(*_SMALL)
         """allocations whose addresses have only 32 significant bits"""
+        self.sizes = places.sizes
         self.dynamic, self.dynamic_offset = places.dynamic.plus, places.dynamic_offset
 
     def result(self, pc: int, name: str, fields: Sequence[int], state: _State) -> Value:
@@ -504,13 +506,19 @@ class _Arithmetic:
             return NOTHING
         if name.split(".")[1] in ("eq", "ne") and _is_address(a) and _is_address(b):
             others = [v for v in values if not v.plus]
-            if not others or others[0].loaded:
+            if (not others and self._are_inside(values)) or (others and others[0].loaded):
                 return NOTHING
         # offset 0 in the window of shared or local memory may be a variable's
         generic = not name.endswith("32") or not (a.plus | b.plus) & self.small
         if generic and any(self.constants.get(row) == 0 for row in rows) and _is_address(a) and _is_address(b):
             return NOTHING
         return _number(a, b)
+
+    def _are_inside(self, values: Sequence[Value]) -> bool:
+        """Return whether no address is known to lie outside of its allocation.  The end of one allocation may be the
+        start of another."""
+        known = ((value, self.sizes.get(value.plus)) for value in values if not value.step)
+        return all(size is None or 0 <= value.at < max(size, 1) for value, size in known)
 
     def uses_relative(self, name: str, values: list[Value], mark: str | None) -> bool:
         """Return whether arithmetic with addresses that may be relative to their state space depends on where the space
@@ -551,6 +559,8 @@ class _Places:
         """address of any heap block: while the kernel runs, the heap checks whether two addresses are in one block"""
         self.columns = self._add("tensor memory", "tensor", ALL)
         """tensor memory, to which no address leads"""
+        self.sizes: dict[Bits, int] = {}
+        """size in bytes of variables"""
         self._declared: dict[str, list[tuple[int, int, Value]]] = {"shared": [], "local": []}
         self._arguments(program, segment_of, name_of)
         self._variables(program, segment_of)
@@ -591,6 +601,7 @@ class _Places:
             elif not array.live and not array.heap:
                 low = _low_zeros(max(array.alignment, array.array.dtype.itemsize))
                 self.entry[array.row] = self._add(f"`{array.name}`", "variable" if array.writable else "constant", low)
+                self.sizes[self.entry[array.row].plus] = array.array.nbytes
         self.frames = self._add("a frame", "local", 3)
         """memory of `alloca` and of recursive functions"""
         recursive = any(name is not None and name.startswith(SAVED) for name in program.array_of)
@@ -600,6 +611,7 @@ class _Places:
             for one in arrays:
                 value = self._add(f"`{one.name}`", space, _low_zeros(max(one.alignment, 1)))
                 size = functools.reduce(operator.mul, one.shape, one.dtype.itemsize)
+                self.sizes[value.plus] = size
                 self._declared[space].append((one.offset, one.offset + size, value))
             if space in program.specials:
                 self.bases[program.specials[space]] = space
@@ -1105,6 +1117,8 @@ class _Analysis:
             value = state.get(row, NOTHING)
             if step.kind in ("barrier", "warp"):
                 yield "barrier operand" if step.kind == "barrier" else "member mask", value.bits
+            elif step.kind == "async" and self._is_short(step.pc, row):
+                yield "operand", value.bits
             elif self._code[step.pc][0] in _ON_COLUMNS:
                 of_matrix = self._places.of("shared", "dynamic") if row in self._descriptors(step.pc) else 0
                 yield "operand", value.bits & ~of_matrix
@@ -1114,6 +1128,12 @@ class _Analysis:
             number, address = self._placement_in_results(step, state)
             yield "value", number
             yield LEFT, address
+
+    def _is_short(self, pc: int, row: int) -> bool:
+        """Return whether an operand has 32 bits: a number, such as a count of bytes, and no address."""
+        fields = self._code[pc]
+        operands = OPERATIONS[NAMES[fields[0]]].operands
+        return {type_ for type_, own in zip(operands, fields[3:], strict=False) if own == row} == {"b32"}
 
     def _descriptors(self, pc: int) -> frozenset[int]:
         """Return the rows with descriptors of matrices, which are computed from addresses of shared memory."""

@@ -39,6 +39,10 @@ _ACCESSES = frozenset(
 """operations that access one address, their first operand"""
 
 
+_TAKE_ADDRESSES = ("mbarrier.", "cp.async.", "bulk.", "tensor.")
+"""start of the names of operations that store none of their operands"""
+
+
 def name_accesses(graph: Graph, function: Function, origins: Mapping[Register, str]) -> None:
     """Set `array` of every access to memory for which it is known, and the element types of variables.
 
@@ -90,9 +94,11 @@ def propagate_provenance(graph: Graph, held: dict[Register, int]) -> dict[Regist
 
 def passed_operands(instruction: Instruction) -> Sequence[Register]:
     """Return the operands that an instruction stores, or passes to other lanes or agents."""
-    operation = OPERATIONS.get(instruction.operation)
-    if operation is not None and operation.kind == "alu":
+    name, operation = instruction.operation, OPERATIONS.get(instruction.operation)
+    if (operation is not None and operation.kind == "alu") or name.startswith(_TAKE_ADDRESSES):
         return ()
+    if name.startswith("async."):
+        return instruction.operands[2:]
     return instruction.operands[operation is not None and operation.kind in ("load", "store", "atomic") :]
 
 

@@ -29,6 +29,7 @@ from wsemu.model.isa import (
     OPERATIONS,
     SEGMENT_SHIFT,
 )
+from wsemu.model.matrix import WGMMA, vector_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,16 +47,23 @@ _SHARES = "an address of local memory is stored where another warp may load it, 
 _ACCESSES = ("load", "store", "atomic")
 _ANY_SPACE = frozenset({0, FORBIDDEN["global"]})
 """excluded kinds of memory for a generic address, or for one of global memory"""
-_IN_SHARED = {
-    **dict.fromkeys((name for name in OPERATIONS if name.startswith(("mbarrier.", "cp.async.", "async."))), 0),
-    **dict.fromkeys(("bulk.load", "bulk.multicast", "bulk.zero", "bulk.send", "bulk.send_reduce"), 0),
-    **dict.fromkeys(("tensor.load", "tensor.multicast", "tensor.store", "tensor.reduce", "tcgen05.alloc"), 0),
-    **dict.fromkeys(("bulk.store", "bulk.reduce"), 1),
-    **dict.fromkeys(("mbarrier.pending_count", "cp.async.commit", "cp.async.wait")),
+_NEEDED = {FORBIDDEN["shared"]: IN_SHARED, FORBIDDEN["local"]: IN_LOCAL}
+"""excluded kinds of memory -> the kind that the address must refer to"""
+_IN_SHARED: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys((name for name in OPERATIONS if name.startswith(("mbarrier.", "cp.async."))), (0,)),
+    **dict.fromkeys((name for name in OPERATIONS if name.startswith("async.")), (0, 1)),
+    **dict.fromkeys(("bulk.load", "bulk.multicast"), (0, 3)),
+    **dict.fromkeys(("bulk.send", "bulk.send_reduce"), (0, 1, 3)),
+    **dict.fromkeys(("bulk.store", "bulk.reduce"), (1,)),
+    **dict.fromkeys(("tensor.load", "tensor.multicast"), (0, 2)),
+    **dict.fromkeys(("bulk.zero", "tensor.store", "tensor.reduce", "tcgen05.alloc", "tcgen05.commit"), (0,)),
+    **dict.fromkeys(("mbarrier.pending_count", "cp.async.commit", "cp.async.wait"), ()),
 }
-"""asynchronous operation -> its operand that is an address in shared memory, if it has one"""
+"""asynchronous operation -> its operands that are addresses in shared memory"""
 _LOADED = ANYWHERE + 1
 """flag of an address that is computed from results of loads, or of other operations than arithmetic"""
+_LAST_MATRIX = (1 << 14) - 1
+"""descriptor of a matrix at the last address that it can name, beyond shared memory"""
 _HAVE_OFFSET = ("mbarrier.", "cp.async.")
 """start of the names of operations whose `immediate` is added to the address"""
 
@@ -78,7 +86,7 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
             excluded = instruction.auxiliary >> FORBIDS_SHIFT & ANYWHERE
             if excluded in _ANY_SPACE:
                 instruction.auxiliary |= (ANYWHERE & ~reached) << FORBIDS_SHIFT
-            elif excluded == FORBIDDEN["shared"] and not reached & IN_SHARED:  # a GPU may reserve the bytes there
+            elif not reached & _NEEDED.get(excluded, ANYWHERE):  # a GPU may reserve the bytes there
                 instruction.auxiliary |= ANYWHERE << FORBIDS_SHIFT
             loads |= bool(reached & _LOADED)
     if loads:
@@ -86,17 +94,27 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
 
 
 def _move_numbers(graph: Graph, instruction: Instruction, held: dict[Register, int]) -> None:
-    """Move the shared memory of an asynchronous operation out of bounds if its address is a number."""
-    number = _IN_SHARED.get(instruction.operation)
-    if number is None:
-        return
-    reached = held.get(instruction.operands[number], 0)
-    if reached & IN_SHARED or (reached and not reached & _LOADED):
-        return
-    before, after = instruction.operands[:number], instruction.operands[number + 1 :]
-    instruction.operands = (*before, graph.constant("b64", 0), *after)
-    if instruction.operation.startswith(_HAVE_OFFSET):
-        instruction.immediate = 0
+    """Move the shared memory of an asynchronous operation out of bounds if its address, or the descriptor of a matrix,
+    is a number."""
+    descriptors = _list_descriptors(instruction)
+    for number in (*_IN_SHARED.get(instruction.operation, ()), *descriptors):
+        reached = held.get(instruction.operands[number], 0)
+        if reached & IN_SHARED or (reached and not reached & _LOADED):
+            continue
+        before, after = instruction.operands[:number], instruction.operands[number + 1 :]
+        outside = graph.constant("b64", _LAST_MATRIX if number in descriptors else 0)
+        instruction.operands = (*before, outside, *after)
+        if instruction.operation.startswith(_HAVE_OFFSET):
+            instruction.immediate = 0
+
+
+def _list_descriptors(instruction: Instruction) -> tuple[int, ...]:
+    """Return the operands that describe matrices in shared memory."""
+    name = instruction.operation
+    if name in WGMMA:
+        of_a = vector_counts(name, instruction.auxiliary)[1]
+        return (0, of_a) if WGMMA[name].shared else (of_a,)
+    return (1,) if name in ("tcgen05.mma", "tcgen05.cp") else ()
 
 
 def _shares_local(instruction: Instruction, local: dict[Register, int], held: dict[Register, int]) -> bool:
