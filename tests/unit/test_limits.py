@@ -12,7 +12,7 @@ import wsemu
 from tests.unit.limits_rows import PAGE, is_there, list_rows, read_table
 from wsemu import cuda, ptx
 from wsemu.cuda import uint32
-from wsemu.launch.explore import claims, crowds, decide, flags, messages, samples, search, windows
+from wsemu.launch.explore import claims, crowds, decide, flags, messages, numbers, samples, search, windows
 from wsemu.model.outcome import COMPARED
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ def test_the_units_of_effort_are_those_of_the_page() -> None:
         f"| {claims.MOST_STEPS:,} strong accesses, and two more for each thread; ",
         f"for each thread; {claims.MOST_ACCESSES:,} other accesses |",
         f"do: up to {claims.MOST_THREADS:,} threads.",
+        f"| threads that work at bits of numbers | {numbers.MOST_ACCESSES:,} accesses |",
+        f"(how.md#bits-of-numbers): up to {numbers.MOST_THREADS:,} threads.",
         f"| {crowds.MOST_MOVES} runs of single CTAs, {crowds.MOST_STATES:,} states, {crowds.MOST_GROUPS} groups ",
     ):
         assert text in page

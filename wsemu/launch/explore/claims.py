@@ -60,9 +60,9 @@ MOST_ACCESSES = 200_000
 """The limit of other accesses that are compared, for one unit of effort."""
 MOST_THREADS = 4_096
 """maximum threads of a launch"""
-_READ, _WRITTEN, _NON_COHERENT = "read", "written", "non-coherent"
+READ, WRITTEN, NON_COHERENT_READ = "read", "written", "non-coherent"
 """Kinds of plain accesses; an atomic without a used result has its name as its kind."""
-_TOGETHER = ("barrier", "warp", "matrix", "cluster", "async")
+TOGETHER = ("barrier", "warp", "matrix", "cluster", "async")
 """kinds of operations that threads perform together"""
 Thread = tuple[int, int, int]
 """(CTA, warp, lane)"""
@@ -87,7 +87,22 @@ class Cells(Code):
         self.chosen, self.alike = frozenset(ordered), {}
 
 
-class Lane(Partial):
+class Alone(Partial):
+    """Lanes that do nothing together."""
+
+    def _addresses(self, plan: Plan, lanes: int) -> Array:
+        base = self._read(plan.fields[3], "b64").bits + np.uint64(plan.fields[6] & (1 << 64) - 1)
+        if (base[to_truths(lanes)] & np.uint64(ADDRESS_WRAPPED)).any():
+            raise UnfitError
+        return super()._addresses(plan, lanes)
+
+    def _compute(self, plan: Plan, lanes: int, vague: int) -> None:
+        if plan.name in VARYING or plan.fields[0] == ACTIVE:
+            raise UnfitError
+        super()._compute(plan, lanes, vague)
+
+
+class Lane(Alone):
     """A thread on one of its paths."""
 
     met: frozenset[int] = frozenset()
@@ -110,17 +125,6 @@ class Lane(Partial):
             raise UnfitError
         return int(compared.bits[lane]), int(stored.bits[lane])
 
-    def _addresses(self, plan: Plan, lanes: int) -> Array:
-        base = self._read(plan.fields[3], "b64").bits + np.uint64(plan.fields[6] & (1 << 64) - 1)
-        if (base[to_truths(lanes)] & np.uint64(ADDRESS_WRAPPED)).any():
-            raise UnfitError
-        return super()._addresses(plan, lanes)
-
-    def _compute(self, plan: Plan, lanes: int, vague: int) -> None:
-        if plan.name in VARYING or plan.fields[0] == ACTIVE:
-            raise UnfitError
-        super()._compute(plan, lanes, vague)
-
     def _act(self, plan: Plan, pc: int, lanes: int) -> None:
         if plan.kind == "warp":
             raise UnfitError
@@ -136,19 +140,19 @@ class Lane(Partial):
         at, size = self._addresses(plan, lanes), SIZE[ATOMICS[plan.name][1]]
         loads = bool(plan.fields[7] & NO_STORE)
         for lane in np.flatnonzero(to_truths(lanes)).tolist():
-            self._keep_access(_READ if loads else plan.name, plan, int(at[lane]), size)
+            self._keep_access(READ if loads else plan.name, plan, int(at[lane]), size)
             if loads:
                 self._return(plan, 1 << lane, {lane: (int.from_bytes(self._bytes(int(at[lane]), size), "little"), 0)})
 
     def _note(self, what: str, pc: int, lanes: int, at: Array, values: bytes) -> None:
         plan = self.code.plan(pc)
-        kind = _WRITTEN if what == "store" else _NON_COHERENT if plan.fields[7] & NON_COHERENT else _READ
+        kind = WRITTEN if what == "store" else NON_COHERENT_READ if plan.fields[7] & NON_COHERENT else READ
         for lane in np.flatnonzero(to_truths(lanes)).tolist():
             self._keep_access(kind, plan, int(at[lane]), access_shape(plan.name)[1])
 
     def _keep_access(self, kind: str, plan: Plan, start: int, size: int) -> None:
-        check_location(self.code.bound, plan.fields, start, size, stores=kind not in (_READ, _NON_COHERENT))
-        if kind != _WRITTEN and not all(at in self.stored for at in range(start, start + size)):
+        check_location(self.code.bound, plan.fields, start, size, stores=kind not in (READ, NON_COHERENT_READ))
+        if kind != WRITTEN and not all(at in self.stored for at in range(start, start + size)):
             check_written(self.code.bound, start, size)
         self.made += (Access(kind, start, size, self.find_claimed()),)
 
@@ -175,10 +179,10 @@ class Touch:
 
     def conflicts(self) -> bool:
         """Return whether an access by one thread may conflict with another one."""
-        writes = self.kinds - {_READ, _NON_COHERENT}
-        if len(self.kinds) > 1 and (writes - {_WRITTEN} or (_NON_COHERENT in self.kinds and writes)):
+        writes = self.kinds - {READ, NON_COHERENT_READ}
+        if len(self.kinds) > 1 and (writes - {WRITTEN} or (NON_COHERENT_READ in self.kinds and writes)):
             return True  # the effects of atomics are not followed
-        return _WRITTEN in writes and len(self.threads) > 1 and not self.owners
+        return WRITTEN in writes and len(self.threads) > 1 and not self.owners
 
 
 class Claims:
@@ -263,9 +267,9 @@ class Claims:
             fields = self.code[one.event.pc]
             name = NAMES[fields[0]]
             stores, size = access_shape(name)
-            kind = _WRITTEN if stores else _NON_COHERENT if fields[7] & NON_COHERENT else _READ
+            kind = WRITTEN if stores else NON_COHERENT_READ if fields[7] & NON_COHERENT else READ
             if OPERATIONS[name].kind == "atomic":
-                kind = _READ if fields[7] & NO_STORE else name
+                kind = READ if fields[7] & NO_STORE else name
                 if fields[7] & SCOPES:
                     raise UnfitError
             for lane, address in one.addresses:
@@ -470,10 +474,10 @@ def claims_cells(program: Program, ordered: frozenset[int]) -> bool:
         not code[pc][7] & (SCOPES | HALVES_OF_VECTOR) and (code[pc][7] & NO_STORE or ATOMICS[name][0] == "cas")
         for pc, name in names.items()
     )
-    return fit and all(OPERATIONS[NAMES[code[pc][0]]].kind not in _TOGETHER for pc in _find_later(code, ordered))
+    return fit and all(OPERATIONS[NAMES[code[pc][0]]].kind not in TOGETHER for pc in find_later(code, ordered))
 
 
-def _find_later(code: list[list[int]], ordered: frozenset[int]) -> Iterator[int]:
+def find_later(code: list[list[int]], ordered: frozenset[int]) -> Iterator[int]:
     """Yield the instructions that may run after a strong access."""
     seen, pending = set[int](), [*ordered]
     while pending:

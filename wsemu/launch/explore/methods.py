@@ -199,6 +199,33 @@ def decide_by_claims(bound: Bound, places: Places) -> Decided | None:
     )  # fmt: skip
 
 
+def decide_by_numbers(bound: Bound, places: Places) -> Decided | None:
+    """Decide by numbers: prove that each thread is right whichever number it draws, and whatever others do to other
+    bits of its words."""
+    from wsemu.launch.explore.numbers import MOST_THREADS, Numbers, draws_bits
+
+    atomics = frozenset(find_kinds(bound, ("atomic",)))
+    threads = bound.configuration.ctas * math.prod(bound.configuration.block)
+    alone = bound.group == (1, 1, 1) and not bound.program.asynchronous and bound.heap is None
+    if not alone or threads > MOST_THREADS or any(raw.code in RACES for raw in places.outcome.findings):
+        return None
+    if not draws_bits(bound.program, atomics):
+        return None
+    session = make_session(bound, atomics, frozenset(find_kinds(bound, ACCESSES)))
+    try:
+        numbers = Numbers(bound, session, atomics, _find_passing(bound, places))
+        proven = numbers.is_proven()
+    finally:
+        session.close()
+    if not proven:
+        return None
+    notes = ("which thread draws which number, and so what is left in arrays, depends on the order of atomics",)
+    return Decided(
+        proven=True, notes=notes if numbers.tracked else (), how="whichever number each thread draws",
+        besides=frozenset(numbers.plans.executed),
+    )  # fmt: skip
+
+
 def _find_passing(bound: Bound, places: Places) -> Callable[[RawFinding], bool]:
     """Return a predicate that is true for a finding that is harmless, or already noted for the initial run."""
     from wsemu.launch.explore.search import is_warning

@@ -182,13 +182,14 @@ class Orders:
     def _decide_by_values(self, bound: Bound, places: Places, before: list[Any]) -> Decided | None:
         """Return the proof from all values that strong loads and `cas` may return, or None."""
         from wsemu.launch.explore.decide import may_publish
-        from wsemu.launch.explore.methods import decide_by_claims, decide_by_windows
+        from wsemu.launch.explore.methods import decide_by_claims, decide_by_numbers, decide_by_windows
 
         found = decide_by_windows(bound, places) if may_publish(bound) else None
         put_back(bound, before)
-        if found is None:
-            found = decide_by_claims(bound, places)
-            put_back(bound, before)
+        for method in (decide_by_claims, decide_by_numbers):
+            if found is None:
+                found = method(bound, places)
+                put_back(bound, before)
         self.tried = found is not None
         return found
 

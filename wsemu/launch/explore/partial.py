@@ -68,7 +68,7 @@ _NONE = {kind: np.zeros(LANES, kind) for kind in _KINDS.values()}
 """No unknown bits."""
 _LANES = np.arange(LANES)
 ALL_LANES = (1 << LANES) - 1
-_ELEMENTS = {
+ELEMENTS = {
     f"{kind}{'' if n == 1 else f'.v{n}'}.b{bits}": (bits // 8, n) for bits, n in VECTORS for kind in ("ld", "st")
 }
 """(bytes of an element, elements) of each load and store"""
@@ -131,6 +131,14 @@ def make_known(bits: Array) -> Value:
 def make_unknown(kind: Any) -> Value:
     """Return a value of which no bit is known."""
     return Value(np.zeros(LANES, kind), ~np.zeros(LANES, kind))
+
+
+def make_value(values: dict[int, tuple[int, int]], size: int) -> Value:
+    """Return a value of `size` bytes with these bits and unknown bits in some lanes."""
+    bits, unknown = np.zeros(LANES, _UNSIGNED[size]), np.zeros(LANES, _UNSIGNED[size])
+    for lane, value in values.items():
+        bits[lane], unknown[lane] = value
+    return Value(bits, unknown)
 
 
 def merge(values: list[int], size: int) -> tuple[int, int]:
@@ -525,11 +533,8 @@ class Partial:
 
     def _return(self, plan: Plan, lanes: int, values: dict[int, tuple[int, int]]) -> None:
         """Write the values that loads return."""
-        kind = _UNSIGNED[SIZE[OPERATIONS[plan.name].result]]
-        bits, unknown = np.zeros(LANES, kind), np.zeros(LANES, kind)
-        for lane in np.flatnonzero(to_truths(lanes)).tolist():
-            bits[lane], unknown[lane] = values[lane]
-        self._write(plan.fields[2], Value(bits, unknown), lanes)
+        chosen = {lane: values[lane] for lane in np.flatnonzero(to_truths(lanes)).tolist()}
+        self._write(plan.fields[2], make_value(chosen, SIZE[OPERATIONS[plan.name].result]), lanes)
 
     def follow(self, values: Choice, sizes: dict[int, int]) -> tuple[Partial, Choice | None]:
         """Return the state after loads returned some of several values; `values` has those that each lane may read.
@@ -753,9 +758,9 @@ class Partial:
             raise UnfitError
 
     def _load(self, plan: Plan, pc: int, lanes: int) -> None:
-        if plan.name not in _ELEMENTS:
+        if plan.name not in ELEMENTS:
             raise UnfitError
-        (size, count), at = _ELEMENTS[plan.name], self._addresses(plan, lanes)
+        (size, count), at = ELEMENTS[plan.name], self._addresses(plan, lanes)
         kind = _UNSIGNED[size]
         for n in range(count):
             bits = np.zeros(LANES, kind)
@@ -781,10 +786,10 @@ class Partial:
         strong = pc in self.code.ordered
         if strong and fields[7] & SCOPES:
             raise UnfitError
-        if not strong and plan.name not in _ELEMENTS:
+        if not strong and plan.name not in ELEMENTS:
             raise UnfitError
         type_ = OPERATIONS[plan.name].result
-        size, count = (SIZE[type_], 1) if strong else _ELEMENTS[plan.name]
+        size, count = (SIZE[type_], 1) if strong else ELEMENTS[plan.name]
         at = self._addresses(plan, lanes)
         parts = []
         for n in range(count):
