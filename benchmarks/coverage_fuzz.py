@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from requirements import require
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 LARGEST = 4096
@@ -33,14 +35,15 @@ def seeds(target: str, folder: Path) -> None:
 
 def main() -> None:
     """Run a campaign; atheris ends the process."""
-    import atheris
-
     parser = argparse.ArgumentParser(description="Fuzzes what reads text of a stranger, guided by coverage.")
     parser.add_argument("target", choices=("ptx", "argument", "launch_file"))
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=ROOT / "build" / "coverage_fuzz")
     options = parser.parse_args()
+    require("atheris")
+    import atheris
+
     with atheris.instrument_imports(include=["wsemu.frontend.ptx", "wsemu.app", "wsemu.launch.ptx"]):
         from tests.fuzz_targets import CORPORA, TARGETS
     options.keep.mkdir(parents=True, exist_ok=True)

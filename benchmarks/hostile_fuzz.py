@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from requirements import require
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 MODULES = (
@@ -28,6 +30,7 @@ MODULES = (
 
 def main(words: list[str]) -> None:
     """Fuzz a target until libFuzzer ends; libFuzzer gets the words after the target's name."""
+    require("atheris")
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=list(MODULES)):
         from tests import hostile_targets

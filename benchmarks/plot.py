@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from matplotlib import pyplot
+from requirements import require
 
 ROOT = Path(__file__).parents[1]
 FLOPS = 2
@@ -17,6 +17,8 @@ FLOPS = 2
 
 def figure(name: str, title: str, across: str, series: dict[str, dict[float, float]]) -> None:
     """Draw lines of GB/s over a logarithmic axis."""
+    from matplotlib import pyplot
+
     chart, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
     for label, points in series.items():
         axes.plot(list(points), list(points.values()), marker="o", label=label)
@@ -29,6 +31,9 @@ def figure(name: str, title: str, across: str, series: dict[str, dict[float, flo
 
 
 def main() -> None:
+    require("matplotlib")
+    from matplotlib import pyplot
+
     pyplot.switch_backend("svg")
     pyplot.rcParams["svg.hashsalt"] = "wsemu"  # so that equal figures give equal files
     found = json.loads((ROOT / "benchmarks" / "results" / "gpu_sweeps.json").read_text())

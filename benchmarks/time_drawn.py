@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import time_launches as launches
+from requirements import require
 from time_device import DRAWN, DRAWN_PREDICTED, Predictor, identify
 
 SEED = 47
@@ -43,6 +44,7 @@ MOST_SHARED = 200 * 1024
 
 def main() -> None:
     """Draw the launches, predict them, and write both files."""
+    require("numba_cuda", programs=("nvcc",))
     pick = random.Random(SEED)
     found = launches.Collection()
     _draw_rings(found, pick)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from requirements import require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -355,6 +356,7 @@ def _with_constant(line: str, constants: dict[str, Any]) -> str:
 
 
 def main() -> None:
+    require("numba_cuda", programs=("nvcc",))
     found = Collection()
     add_rings(found)
     add_examples(found)

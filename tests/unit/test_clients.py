@@ -6,8 +6,10 @@ They need the packages in `$WSEMU_CLIENTS`, a Python, or in this one; a test who
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -336,3 +338,85 @@ print("x =", value[0])
     )
     done = run(file, "cuda", "numpy")
     assert "x = 42" in done.stdout, done.stdout + done.stderr
+
+
+def has_toolkit():
+    """Return whether extensions with CUDA sources can be built."""
+    return shutil.which("nvcc") is not None and shutil.which("c++") is not None
+
+
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc and a C++ compiler")
+def test_an_extension_of_torch_is_built_and_runs_on_cuda_tensors():
+    done = run(PROGRAMS / "reverse.py", "torch", "ninja")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "1 kernel, 1 launch: 1 verified"
+
+
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc and a C++ compiler")
+def test_a_race_in_an_extension_of_torch_is_reported_at_its_line():
+    done = run(PROGRAMS / "reverse_broken.py", "torch", "ninja")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "error[race]" in done.stdout
+    assert "reverse_broken.cu:6:20" in done.stdout
+
+
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc and a C++ compiler")
+def test_operators_in_an_extension_run_on_the_memory_of_its_arguments(tmp_path):
+    """A Python function takes the place of the extension, since C++ calls the same operators."""
+    done = check_torch(
+        tmp_path,
+        """
+import sitecustomize
+
+border = sitecustomize._BORDER[0]
+def operate(x, values, host):
+    y = values["y"][0]
+    assert border.is_cuda(x) and border.is_cuda(y) and not border.is_cuda(host)
+    made = torch.zeros(4, device="cuda") + x
+    assert border.is_cuda(made) and made.tolist() == [0, 1, 2, 3] and made.cpu().device.type == "cpu"
+    grown = torch.empty(0, device="cuda")
+    torch.add(made, y, out=grown)
+    assert border.is_cuda(grown) and grown.tolist() == [1, 2, 3, 4] and grown.sum().item() == 10
+    x.mul_(2)
+    x[1:3] = host
+    assert made.to("cuda", torch.float16).dtype is torch.float16 and torch.arange(3, device="cuda").max().item() == 2
+    assert made.reshape(2, 2).t().contiguous().tolist() == [[0, 2], [1, 3]]
+    return x, [made, grown], made.cpu(), torch.empty((0, 2), device="cuda")
+
+x, y = torch.arange(4.0, device="cuda"), torch.ones(4, device="cuda")
+out, (made, grown), host, none = border.call(operate, (x, {"y": [y]}), {"host": torch.full((2,), 7.0)})
+assert out is x and x.tolist() == [0, 7, 7, 6] and not border.is_cuda(x)
+assert made.is_cuda and not border.is_cuda(made) and grown.tolist() == [1, 2, 3, 4]
+assert not host.is_cuda and none.is_cuda and none.shape == (0, 2)
+print("ok")
+""",
+    )
+    assert "ok" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.fixture
+def extensions(monkeypatch):
+    """The module that adapts extensions, which imports nothing of torch."""
+    monkeypatch.syspath_prepend(str(ROOT / "wsemu" / "native" / "start"))
+    monkeypatch.delitem(sys.modules, "wsemu_extensions", raising=False)
+    return importlib.import_module("wsemu_extensions")
+
+
+def test_a_missing_function_of_torch_is_named(extensions):
+    symbol = "_ZNK3c104cuda20CUDACachingAllocator4nameEv"
+    with pytest.raises(ImportError, match="`c10::cuda::CUDACachingAllocator::name`"), extensions._explaining():
+        raise ImportError(f"x.so: undefined symbol: {symbol}")
+    with pytest.raises(ImportError, match="other"), extensions._explaining():
+        raise ImportError("x.so: undefined symbol: other")
+
+
+def test_a_missing_toolkit_is_named(extensions, monkeypatch, tmp_path):
+    monkeypatch.setattr(extensions, "_toolkit_of_nvcc", lambda: None)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    with pytest.raises(ImportError, match="set CUDA_HOME"):
+        extensions._find_toolkit()
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "cuda_runtime_api.h").write_text("#define CUDART_VERSION 13000\n")
+    assert extensions._find_toolkit() == str(tmp_path)
+    assert extensions._cuda_version(str(tmp_path / "include")) == 13000

@@ -532,3 +532,18 @@ def test_a_library_with_damaged_sections_runs(tmp_path, edit):
     """The loader reads no sections; the program was ended by SIGSEGV."""
     done = run_opened(tmp_path, edit)
     assert done.stdout.count("devices 42\n") == 2, done.stdout + done.stderr
+
+
+@needs_driver
+@pytest.mark.parametrize(("age", "is_run"), [(0, True), (100, False)])
+def test_machine_code_in_a_file_is_run_as_the_ptx_beside_it_unless_that_is_older(tmp_path, age, is_run):
+    cubin, text = tmp_path / "kernel.cubin", tmp_path / "kernel.ptx"
+    cubin.write_bytes(b"\x7fELF" + bytes(60))
+    text.write_bytes(PTX.read_bytes())
+    os.utime(text, (cubin.stat().st_mtime - age,) * 2)
+    file = tmp_path / "program.py"
+    file.write_text(SESSION.replace("{ptx!r}", repr(str(cubin).encode())) + "test_right()\n")
+    command = [sys.executable, "-m", "wsemu", "run", "--", sys.executable, str(file)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert ("1 launch: 1 verified" in done.stdout) is is_run, done.stdout + done.stderr
+    assert (done.returncode == 0) is is_run

@@ -18,6 +18,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsemu.machine import cache
 from wsemu.native import start
 from wsemu.native.build import find_libraries
 from wsemu.native.compiler import AUDIT, DRIVER
@@ -131,6 +132,7 @@ def environment(libraries: Path, server: Path, kept: Path) -> dict[str, str]:
     found |= {"WSEMU_SERVER": str(server), "WSEMU_KEPT_PTX": str(kept), "TRITON_LIBCUDA_PATH": str(libraries)}
     found.setdefault("TRITON_CACHE_DIR", str(kept / "triton"))
     found |= {"CUPY_CACHE_DIR": str(kept / "cupy"), "CUTE_DSL_KEEP": "ptx", "CUTE_DSL_DUMP_DIR": str(kept)}
+    found |= {"WSEMU_CACHE": str(cache.folder() or kept), "DG_JIT_DUMP_PTX": "1"}
     return found
 
 

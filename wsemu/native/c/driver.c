@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static inline void leave(int *unused) { (void)unused; unlock(); }
@@ -125,9 +126,23 @@ EXPORT Result cuCtxSetLimit(int limit, size_t value) { BEGIN; if (limit < 0 || l
 
 /* -- modules -- */
 
+/* Open a file of machine code, or the PTX of the same compilation: the file of that name beside it, unless it is older. */
+static FILE *open_code(const char *path) {
+    size_t length = strlen(path), stem = length - strlen(".cubin");
+    struct stat code, text;
+    if (length > strlen(".cubin") && !strcmp(path + stem, ".cubin")) {
+        char *beside = malloc(length + 1);
+        sprintf(beside, "%.*s.ptx", (int)stem, path);
+        int is_current = !stat(path, &code) && !stat(beside, &text) && text.st_mtime >= code.st_mtime;
+        FILE *file = is_current ? fopen(beside, "rb") : NULL;
+        free(beside);
+        if (file) return file;
+    }
+    return fopen(path, "rb");
+}
 static Result load_file(Module **module, const char *path) {
     NEED(path);
-    FILE *file = fopen(path, "rb");
+    FILE *file = open_code(path);
     if (!file) return FILE_NOT_FOUND;
     size_t used = 0, room = 1 << 16, done;
     char *data = malloc(room);

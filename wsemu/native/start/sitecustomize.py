@@ -14,15 +14,25 @@ _CUDA_BUILD = (
     "wsemu: this is torch's CUDA build, whose operators on `cuda` do not run: install the CPU wheel: "
     "pip install torch --index-url https://download.pytorch.org/whl/cpu"
 )
+_BORDER = []
+"""what converts tensors for torch's extensions, once torch is imported"""
 
 
 def _prepare_torch(module):
     if module.version.cuda is None and getattr(module.version, "hip", None) is None:
         import wsemu_torch
 
-        wsemu_torch.install(module)
+        _BORDER.append(wsemu_torch.install(module))
     elif module.version.cuda is not None:
         print(_CUDA_BUILD, file=sys.stderr)
+
+
+def _prepare_builds(module):
+    if _BORDER:
+        import torch
+        import wsemu_extensions
+
+        wsemu_extensions.prepare_builds(torch, _BORDER[0], module)
 
 
 def _prepare_bindings(module):
@@ -63,6 +73,7 @@ def _prepare_cute(module):
 
 _PREPARATIONS = {
     "torch": _prepare_torch,
+    "torch.utils.cpp_extension": _prepare_builds,
     "cuda.bindings._internal.runtime": _prepare_bindings,
     "cuda.bindings._internal.runtime_ptds": _prepare_bindings,
     "cutlass.base_dsl.compiler": _prepare_cute,

@@ -10,6 +10,8 @@ import functools
 import threading
 import time
 
+import wsemu_extensions
+
 FIRST, LAST = 16 << 40, 84 << 40
 """addresses of memory that host and device share"""
 HOST, WRITTEN, UNWRITTEN = 0, 1, 2
@@ -120,16 +122,18 @@ class Devices:
 
 
 def install(torch):
-    """Give torch a CUDA device."""
+    """Give torch a CUDA device; return the border to its extensions."""
     driver, devices = Driver(), Devices(torch)
     driver.library.wsemu_hook_torch()
     driver.start()
-    mode = _mode(torch, driver, devices)
+    border = wsemu_extensions.install(torch, driver, devices)
+    mode = _mode(torch, driver, devices, border)
     _replace_attributes(torch, driver, devices)
     _replace_cuda(torch, driver, devices)
     _enter_in_autograd(torch, driver, devices, mode)
     _enter_in_threads(mode)
     mode().__enter__()
+    return border
 
 
 def _enter_in_autograd(torch, driver, devices, mode):
@@ -160,8 +164,8 @@ def _enter_in_threads(mode):
 class _Calls:
     """Calls of torch's functions, which run on the CPU with results in memory of the device."""
 
-    def __init__(self, torch, driver, devices):
-        self.torch, self.driver, self.devices = torch, driver, devices
+    def __init__(self, torch, driver, devices, border):
+        self.torch, self.driver, self.devices, self.border = torch, driver, devices, border
 
     def run(self, func, args, kwargs):
         """Run a function, with devices in its arguments replaced by the CPU."""
@@ -169,6 +173,8 @@ class _Calls:
         name = getattr(func, "__name__", "")
         if func is self.torch.device or name in ("device", "DeviceContext", "__get__"):
             return func(*args, **kwargs)
+        if wsemu_extensions.is_operator_of_extension(self.torch, func):
+            return self.border.call(func, args, kwargs)
         if name in ("backward", "grad"):
             found = devices.tensors((*args, *kwargs.values()))
             with self.driver.placing(WRITTEN if any(map(devices.is_on_device, found)) else HOST):
@@ -246,11 +252,11 @@ class _Calls:
             self.driver.mark(self.devices.address(tensor))
 
 
-def _mode(torch, driver, devices):
+def _mode(torch, driver, devices, border):
     """Return the class of the torch function mode that redirects functions to the device."""
     from torch.overrides import TorchFunctionMode
 
-    calls = _Calls(torch, driver, devices)
+    calls = _Calls(torch, driver, devices, border)
 
     class DeviceMode(TorchFunctionMode):
         """Runs functions for "cuda" on the CPU, with results in memory of the device."""
@@ -453,7 +459,8 @@ def _replace_cuda(torch, driver, devices):
     replaced = {
         "get_device_capability": give((properties.major, properties.minor)), "get_device_properties": give(properties),
         "get_device_name": give(properties.name), "synchronize": synchronize, "set_stream": set_stream,
-        "mem_get_info": give((properties.total_memory, properties.total_memory)), "get_arch_list": give([]),
+        "mem_get_info": give((properties.total_memory, properties.total_memory)),
+        "get_arch_list": give([f"sm_{properties.major}{properties.minor}"]),
         "current_stream": lambda device=None: getattr(current, "stream", default), "default_stream": give(default),
         "stream": lambda stream: stream or default, "Stream": Stream, "Event": Event, "device": InDevice,
         "device_of": type("device_of", (InDevice,), {}), "is_current_stream_capturing": give(False),

@@ -1,0 +1,403 @@
+"""Run torch's C++ extensions with CUDA sources: their tensors are CUDA tensors in the memory that CPU tensors have.
+
+C++ code reads a tensor's device from the tensor, not from its address.  So tensors on the device become tensors of
+torch's CUDA backend when a function of an extension is called, and its results become CPU tensors again.  The CPU wheel
+has no operators for that backend: they run on the CPU, on the same memory.
+"""
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import importlib.machinery
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import types
+
+SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "torch")
+LIBRARY, EMPTY = "libc10_cuda.so", "libtorch_cuda.so"
+FLAGS = ("-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden")
+_HOST_TENSOR, _DEVICE_TENSOR = (1, 0), (2, 0)
+"""device types of DLPack, and the number of the device"""
+_SYMBOL = re.compile(r"undefined symbol: (_ZN(?:K)?(?:2at4cuda|3c104cuda)\w*)")
+_EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
+_NOTHING = ("record_stream",)
+_OF_EACH_BACKEND = ("copy_",)
+"""operators with one implementation for all backends that calls a kernel of the backend"""
+
+
+# -- the library -------------------------------------------------------------------------------------------------------
+class Library:
+    """The functions of torch's CUDA libraries that extensions call, compiled for the program's torch."""
+
+    def __init__(self, torch):
+        self.torch = torch
+        self.lock = threading.Lock()
+        self.loaded = None
+
+    def folder(self):
+        """Return the folder of the compiled libraries, which are compiled if necessary."""
+        headers = os.path.join(_find_toolkit(), "include")
+        digest = hashlib.sha256(f"{self.torch.__version__} {_cuda_version(headers)} {FLAGS}".encode())
+        with open(os.path.join(SOURCES, "c10_cuda.cpp"), "rb") as stream:
+            digest.update(stream.read())
+        base = os.environ["WSEMU_CACHE"]
+        folder = os.path.join(base, f"torch-{digest.hexdigest()[:16]}")
+        if not os.path.isfile(os.path.join(folder, LIBRARY)):
+            self._compile(folder, headers)
+        return folder
+
+    def _compile(self, folder, headers):
+        compiler = next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), "c++", "g++", "clang++"))), None)
+        if compiler is None:
+            raise ImportError("wsemu: extensions of torch need a C++ compiler: `apt install g++`")
+        root = os.path.dirname(self.torch.__file__)
+        own_headers = os.path.join(SOURCES, "include")
+        include = ("-I", os.path.join(root, "include"), "-isystem", headers, "-isystem", own_headers)
+        os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
+        place = tempfile.mkdtemp(prefix=".torch-", dir=os.path.dirname(folder))
+        try:
+            libraries = ("-L", os.path.join(root, "lib"), "-lc10")
+            source = os.path.join(SOURCES, "c10_cuda.cpp")
+            _run(compiler, *FLAGS, *include, source, *_link_options(place, LIBRARY), *libraries)
+            libraries = ("-L", place, "-Wl,--no-as-needed", "-lc10_cuda", "-Wl,-rpath,$ORIGIN")
+            _run(compiler, *FLAGS, "-x", "c++", os.devnull, "-x", "none", *_link_options(place, EMPTY), *libraries)
+            with contextlib.suppress(OSError):  # another process was faster
+                os.rename(place, folder)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def load(self):
+        """Load the libraries, so that extensions find them, and return them."""
+        with self.lock:
+            if self.loaded is None:
+                folder = self.folder()
+                self.loaded = ctypes.CDLL(os.path.join(folder, LIBRARY), ctypes.RTLD_GLOBAL)
+                ctypes.CDLL(os.path.join(folder, EMPTY), ctypes.RTLD_GLOBAL)
+                self.loaded.wsemu_set_current_stream.argtypes = [ctypes.c_void_p]
+        return self.loaded
+
+
+def _link_options(folder, name):
+    return ("-o", os.path.join(folder, name), f"-Wl,-soname,{name}")
+
+
+def _run(*words):
+    # without the driver of wsemu, whose libraries a compiler does not need
+    clean = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "LD_AUDIT")}
+    done = subprocess.run(words, check=False, capture_output=True, text=True, env=clean)
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if "error" in line][:5]
+        raise ImportError("wsemu: cannot compile its CUDA functions for this torch: " + "\n".join(errors))
+
+
+def _find_toolkit():
+    """Return the folder of the CUDA toolkit, whose headers are needed."""
+    for place in filter(None, (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), _toolkit_of_nvcc())):
+        if os.path.isfile(os.path.join(place, "include", "cuda_runtime_api.h")):
+            return place
+    raise ImportError(
+        "wsemu: extensions of torch with CUDA sources need the headers of a CUDA toolkit: install one, and set "
+        "CUDA_HOME to its folder, the one that has `include/cuda_runtime_api.h`"
+    )
+
+
+def _toolkit_of_nvcc():
+    """Return the folder that nvcc names: the command may be a script elsewhere."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    words = (nvcc, "--dryrun", "-c", "-x", "cu", os.devnull, "-o", os.devnull)
+    try:
+        done = subprocess.run(words, check=False, capture_output=True, text=True)
+    except OSError:
+        return None
+    found = re.search(r"(?m)^#\$ TOP=(.+)$", done.stderr)
+    return os.path.realpath(found[1]) if found else None
+
+
+def _cuda_version(headers):
+    with open(os.path.join(headers, "cuda_runtime_api.h"), encoding="utf-8", errors="replace") as stream:
+        found = re.search(r"#define\s+CUDART_VERSION\s+(\d+)", stream.read())
+    return int(found[1]) if found else 0
+
+
+# -- tensors -----------------------------------------------------------------------------------------------------------
+class Border:
+    """Converts tensors where Python code calls an extension, and runs its operators on the CPU."""
+
+    def __init__(self, torch, driver, devices, library):
+        self.torch, self.driver, self.devices, self.library = torch, driver, devices, library
+        self.device_of = torch._C.TensorBase.device.__get__
+        self.registered = None
+
+    def is_cuda(self, value):
+        """Return whether a value is a tensor of torch's CUDA backend."""
+        with self.torch._C.DisableTorchFunction():  # a mode would ask for the device that programs see
+            return isinstance(value, self.torch.Tensor) and self.device_of(value).type == "cuda"
+
+    def start(self):
+        """Register the backend's operators."""
+        if self.registered is None:
+            self.library.load()
+            library = self.torch.library.Library
+            self.registered = library("_", "IMPL"), library("aten", "IMPL")
+            self.registered[0].fallback(self.run_operator, "CUDA")
+            for name in _OF_EACH_BACKEND:
+                operator = getattr(self.torch.ops.aten, name).default
+                self.registered[1].impl(name, functools.partial(self.run_operator, operator), "CUDA")
+
+    def alias(self, tensor, device):
+        """Return a tensor of another backend with the same memory."""
+        capsule = self.torch._C._to_dlpack(tensor.detach())
+        place = ctypes.cast(_pointer_of(capsule, b"dltensor") + 8, ctypes.POINTER(ctypes.c_int32))
+        place[0], place[1] = device
+        return self.torch._C._from_dlpack(capsule)
+
+    def enter(self, value):
+        """Return a value with tensors on the device as tensors of the CUDA backend."""
+
+        def convert(tensor):
+            if self.devices.is_on_device(tensor) and not self.is_cuda(tensor):
+                return self.alias(tensor, _DEVICE_TENSOR)
+            return tensor
+
+        return _map(self.torch.Tensor, value, convert)
+
+    def leave(self, value, known):
+        """Return a result with tensors of the CUDA backend as CPU tensors; `known` has the arguments, by identity."""
+
+        def convert(tensor):
+            if not self.is_cuda(tensor):
+                return tensor
+            for before, after in known:
+                if after is tensor:
+                    return before
+            out = self.alias(tensor, _HOST_TENSOR)
+            if not out.numel():
+                out._wsemu_on_device = True
+            return out
+
+        return _map(self.torch.Tensor, value, convert)
+
+    def call(self, function, args, kwargs):
+        """Call a function of an extension."""
+        self.start()
+        stream = self.torch.cuda.current_stream().cuda_stream
+        known = []
+
+        def enter(tensor):
+            after = self.enter(tensor)
+            known.append((tensor, after))
+            return after
+
+        with self.torch._C.DisableTorchFunction(), self.driver.placing(0):
+            self.library.loaded.wsemu_set_current_stream(stream)
+            args = _map(self.torch.Tensor, args, enter)
+            kwargs = _map(self.torch.Tensor, kwargs, enter)
+            return self.leave(function(*args, **kwargs), known)
+
+    def run_operator(self, operator, *args, **kwargs):
+        """Run an operator of the CUDA backend on the CPU, with its results in memory of the device."""
+        name = operator._schema.name.partition("::")[2]
+        if name in _NOTHING:
+            return None
+        pairs = []
+
+        def to_host(tensor):
+            if not self.is_cuda(tensor):
+                return tensor
+            is_empty = not tensor.numel()  # an operator may give it memory
+            host = self.torch.empty(tensor.shape, dtype=tensor.dtype) if is_empty else self.alias(tensor, _HOST_TENSOR)
+            pairs.append((tensor, host, (host.data_ptr(), host.shape, host.stride())))
+            return host
+
+        with self.torch._C.DisableTorchFunction():
+            on_device = self._names_device(args, kwargs)
+            args = _map(self.torch.Tensor, args, to_host)
+            kwargs = _map(self.torch.Tensor, kwargs, to_host)
+            for tensor, _, _ in pairs:
+                self.driver.mark(tensor.data_ptr())
+            args, kwargs = (_replace_devices(self.torch, value) for value in (args, kwargs))
+            kwargs.pop("pin_memory", None)
+            with self.driver.placing(self._place(name) if on_device else 0):
+                out = operator(*args, **kwargs)
+                self._follow(pairs)
+                return _map(self.torch.Tensor, out, lambda tensor: self._to_backend(tensor, pairs, on_device))
+
+    def _names_device(self, args, kwargs):
+        """Return whether results are on the device: the named one, or that of the arguments."""
+        named = [v for v in (*args, *kwargs.values()) if isinstance(v, self.torch.device)]
+        return named[0].type == "cuda" if named else True
+
+    def _place(self, name):
+        return 2 if name in _EMPTY else 1
+
+    def _follow(self, pairs):
+        """Give tensors the memory and shape that an operator has given to their CPU tensors."""
+        for tensor, host, before in pairs:
+            if (host.data_ptr(), host.shape, host.stride()) != before:
+                tensor.data = self.alias(host, _DEVICE_TENSOR)
+
+    def _to_backend(self, tensor, pairs, on_device):
+        for original, host, _ in pairs:
+            if host is tensor:
+                return original
+        return self.alias(tensor, _DEVICE_TENSOR) if on_device else tensor
+
+
+_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _map(kind, value, convert):
+    """Return a value with the objects of a kind converted, also in lists, tuples and dictionaries."""
+    if isinstance(value, kind):
+        return convert(value)
+    if type(value) in (list, tuple):
+        return type(value)(_map(kind, one, convert) for one in value)
+    if type(value) is dict:
+        return {key: _map(kind, one, convert) for key, one in value.items()}
+    return value
+
+
+def _replace_devices(torch, value):
+    return _map(torch.device, value, lambda device: torch.device("cpu") if device.type == "cuda" else device)
+
+
+# -- modules -----------------------------------------------------------------------------------------------------------
+def install(torch, driver, devices):
+    """Adapt the loading of extensions, and return the border that converts their tensors."""
+    border = Border(torch, driver, devices, Library(torch))
+    loader = importlib.machinery.ExtensionFileLoader
+    create, run = loader.create_module, loader.exec_module
+
+    def create_with_library(self, spec):
+        if not _needs_library(spec.origin):
+            return create(self, spec)
+        with _explaining():
+            border.library.load()
+            return create(self, spec)
+
+    def run_and_wrap(self, module):
+        run(self, module)
+        if _needs_library(module.__spec__.origin):
+            wrap_module(border, module)
+
+    loader.create_module, loader.exec_module = create_with_library, run_and_wrap
+    load = torch.ops.load_library
+
+    def load_with_library(path):
+        with _explaining():
+            if _needs_library(path):
+                border.library.load()
+            return load(path)
+
+    torch.ops.load_library = load_with_library
+    return border
+
+
+@functools.cache
+def _needs_library(path):
+    """Return whether a file is an extension for torch's CUDA build."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read()
+    except (OSError, TypeError):
+        return False
+    return b"libc10_cuda.so" in data or b"libtorch_cuda.so" in data or b"_ZN3c104cuda" in data
+
+
+@contextlib.contextmanager
+def _explaining():
+    """Name a function of torch's CUDA libraries that wsemu does not have."""
+    try:
+        yield
+    except (ImportError, OSError) as error:
+        if found := _SYMBOL.search(str(error)):
+            raise ImportError(
+                f"wsemu: this extension calls `{_demangle(found[1])}` of torch's CUDA libraries, which wsemu does not "
+                "have; it has streams, devices, guards, checks and device properties"
+            ) from error
+        raise
+
+
+def _demangle(symbol):
+    """Return the qualified name of a C++ symbol."""
+    words, rest = [], symbol.removeprefix("_ZN").lstrip("K")
+    while found := re.match(r"\d+", rest):
+        end = found.end() + int(found[0])
+        words.append(rest[found.end() : end])
+        rest = rest[end:]
+    return "::".join(words)
+
+
+def wrap_module(border, module):
+    """Wrap the functions of an extension, of its submodules and of its classes."""
+    for name, value in [*vars(module).items()]:
+        if isinstance(value, types.BuiltinFunctionType):
+            setattr(module, name, _wrap(border, value))
+        elif isinstance(value, types.ModuleType) and value.__name__.startswith(f"{module.__name__}."):
+            wrap_module(border, value)
+        elif inspect.isclass(value) and type(value).__name__ == "pybind11_type":
+            for key, method in [*vars(value).items()]:
+                if type(method).__name__ == "instancemethod":
+                    setattr(value, key, _wrap(border, method.__func__))
+
+
+def _wrap(border, function):
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        return border.call(function, args, kwargs)
+
+    return run
+
+
+def is_operator_of_extension(torch, function):
+    """Return whether a function is an operator of `torch.ops` that has a kernel for CUDA, and none for the CPU."""
+    if isinstance(function, torch._ops.OpOverloadPacket):
+        name = function._qualified_op_name
+        names = [f"{name}.{one}".removesuffix(".default") for one in function.overloads()]
+    elif isinstance(function, torch._ops.OpOverload):
+        names = [function._name]
+    else:
+        return False
+    return any(_has_only_cuda_kernel(torch, name) for name in names if not name.startswith(("aten::", "prim")))
+
+
+def _has_only_cuda_kernel(torch, name):
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    return has(name, "CUDA") and not has(name, "CPU") and not has(name, "CompositeExplicitAutograd")
+
+
+# -- builds ------------------------------------------------------------------------------------------------------------
+def prepare_builds(torch, border, module):
+    """Let torch.utils.cpp_extension build extensions: with the library, the missing headers, PTX and line numbers."""
+    if module.CUDA_HOME is None:
+        return
+    with contextlib.suppress(ImportError):
+        module.CUDA_HOME = _find_toolkit()
+        version = _cuda_version(os.path.join(module.CUDA_HOME, "include"))
+        torch.version.cuda = f"{version // 1000}.{version % 1000 // 10}"
+    find_flags = module._get_cuda_arch_flags
+
+    def find_flags_with_ptx(cflags=None):
+        _add_path("LIBRARY_PATH", border.library.folder())
+        _add_path("CPLUS_INCLUDE_PATH", os.path.join(SOURCES, "include"))
+        flags = find_flags(cflags)
+        given = " ".join([*flags, *(cflags or ())])
+        targets = re.findall(r"\bsm_(\d+[af]?)", given)
+        missing = sorted({one for one in targets if f"code=compute_{one}" not in given})
+        added = [f"-gencode=arch=compute_{one},code=compute_{one}" for one in missing]
+        return [*flags, *added, *(() if "lineinfo" in given else ("-lineinfo",))]
+
+    module._get_cuda_arch_flags = find_flags_with_ptx
+
+
+def _add_path(name, folder):
+    known = os.environ.get(name, "")
+    if folder not in known.split(os.pathsep):
+        os.environ[name] = os.pathsep.join(filter(None, (known, folder)))

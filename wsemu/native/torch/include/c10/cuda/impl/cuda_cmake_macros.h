@@ -1,0 +1,3 @@
+#pragma once
+/* torch's build generates this header; the CPU wheel has none. */
+#define C10_CUDA_BUILD_SHARED_LIBS
