@@ -15,7 +15,7 @@ _CUDA_BUILD = (
     "pip install torch --index-url https://download.pytorch.org/whl/cpu"
 )
 _BORDER = []
-"""what converts tensors for torch's extensions, once torch is imported"""
+"""converter of tensors for torch's extensions, once torch is imported"""
 
 
 def _prepare_torch(module):

@@ -25,6 +25,7 @@ FLAGS = ("-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden")
 _HOST_TENSOR, _DEVICE_TENSOR = (1, 0), (2, 0)
 """device types of DLPack, and the number of the device"""
 _SYMBOL = re.compile(r"undefined symbol: (_ZN(?:K)?(?:2at4cuda|3c104cuda)\w*)")
+_MISSING = re.compile(r"libc10_cuda\.so|libtorch_cuda\.so|" + _SYMBOL.pattern)
 _EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 _NOTHING = ("record_stream",)
 _OF_EACH_BACKEND = ("copy_",)
@@ -81,6 +82,23 @@ class Library:
                 ctypes.CDLL(os.path.join(folder, EMPTY), ctypes.RTLD_GLOBAL)
                 self.loaded.wsemu_set_current_stream.argtypes = [ctypes.c_void_p]
         return self.loaded
+
+    def is_needed(self, path):
+        """Return whether a file is an extension for CUDA; without an earlier build or import of one, none has been
+        loaded, and its bytes are not read."""
+        return self.loaded is not None and _names_library(path)
+
+    def load_for(self, load, *arguments):
+        """Return the result of a function that loads an extension, with the libraries if it needs them."""
+        if self.loaded is None:
+            try:
+                return load(*arguments)
+            except (ImportError, OSError) as error:
+                if not _MISSING.search(str(error)):
+                    raise
+        with _explaining():
+            self.load()
+            return load(*arguments)
 
 
 def _link_options(folder, name):
@@ -276,32 +294,25 @@ def install(torch, driver, devices):
     create, run = loader.create_module, loader.exec_module
 
     def create_with_library(self, spec):
-        if not _needs_library(spec.origin):
-            return create(self, spec)
-        with _explaining():
-            border.library.load()
-            return create(self, spec)
+        return border.library.load_for(create, self, spec)
 
     def run_and_wrap(self, module):
         run(self, module)
-        if _needs_library(module.__spec__.origin):
+        if border.library.is_needed(module.__spec__.origin):
             wrap_module(border, module)
 
     loader.create_module, loader.exec_module = create_with_library, run_and_wrap
     load = torch.ops.load_library
 
     def load_with_library(path):
-        with _explaining():
-            if _needs_library(path):
-                border.library.load()
-            return load(path)
+        return border.library.load_for(load, path)
 
     torch.ops.load_library = load_with_library
     return border
 
 
 @functools.cache
-def _needs_library(path):
+def _names_library(path):
     """Return whether a file is an extension for torch's CUDA build."""
     try:
         with open(path, "rb") as stream:
@@ -385,6 +396,7 @@ def prepare_builds(torch, border, module):
     find_flags = module._get_cuda_arch_flags
 
     def find_flags_with_ptx(cflags=None):
+        border.library.load()
         _add_path("LIBRARY_PATH", border.library.folder())
         _add_path("CPLUS_INCLUDE_PATH", os.path.join(SOURCES, "include"))
         flags = find_flags(cflags)
