@@ -88,7 +88,7 @@ class Library:
         loaded, and its bytes are not read."""
         return self.loaded is not None and _names_library(path)
 
-    def load_for(self, load, *arguments):
+    def load_extension(self, load, *arguments):
         """Return the result of a function that loads an extension, with the libraries if it needs them."""
         if self.loaded is None:
             try:
@@ -294,7 +294,7 @@ def install(torch, driver, devices):
     create, run = loader.create_module, loader.exec_module
 
     def create_with_library(self, spec):
-        return border.library.load_for(create, self, spec)
+        return border.library.load_extension(create, self, spec)
 
     def run_and_wrap(self, module):
         run(self, module)
@@ -305,7 +305,7 @@ def install(torch, driver, devices):
     load = torch.ops.load_library
 
     def load_with_library(path):
-        return border.library.load_for(load, path)
+        return border.library.load_extension(load, path)
 
     torch.ops.load_library = load_with_library
     return border
