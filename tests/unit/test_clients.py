@@ -394,6 +394,24 @@ print("ok")
     assert "ok" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc, a C++ compiler and ninja")
+def test_memory_that_an_extension_allocates_is_uninitialized(tmp_path):
+    done = check_torch(
+        tmp_path,
+        """
+import sitecustomize
+
+def operate(x):
+    made = torch.empty(64, device="cuda")
+    torch.empty_like(made.view(8, 8)[1:])
+    return made
+
+double[(1,)](sitecustomize._BORDER[0].call(operate, (x,), {}), out, BLOCK=64)
+""",
+    )
+    assert "error[uninitialized-read]" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.fixture
 def extensions(monkeypatch):
     """The module that adapts extensions, which imports nothing of torch."""

@@ -27,6 +27,11 @@ _HOST_TENSOR, _DEVICE_TENSOR = (1, 0), (2, 0)
 _SYMBOL = re.compile(r"undefined symbol: (_ZN(?:K)?(?:2at4cuda|3c104cuda)\w*)")
 _MISSING = re.compile(r"libc10_cuda\.so|libtorch_cuda\.so|" + _SYMBOL.pattern)
 _EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
+_NO_ACCESS = {
+    "_reshape_alias", "alias", "as_strided", "detach", "diagonal", "expand", "permute", "select", "slice", "split",
+    "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", *_EMPTY,
+}  # fmt: skip
+"""operators that access no elements"""
 _NOTHING = ("record_stream",)
 _OF_EACH_BACKEND = ("copy_",)
 """operators with one implementation for all backends that calls a kernel of the backend"""
@@ -237,7 +242,7 @@ class Border:
             on_device = self._names_device(args, kwargs)
             args = _map(self.torch.Tensor, args, to_host)
             kwargs = _map(self.torch.Tensor, kwargs, to_host)
-            for tensor, _, _ in pairs:
+            for tensor, _, _ in pairs if name not in _NO_ACCESS else ():
                 self.driver.mark(tensor.data_ptr())
             args, kwargs = (_replace_devices(self.torch, value) for value in (args, kwargs))
             kwargs.pop("pin_memory", None)
