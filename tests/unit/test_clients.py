@@ -346,14 +346,16 @@ def has_toolkit():
 
 
 @pytest.mark.skipif(not has_toolkit(), reason="needs nvcc, a C++ compiler and ninja")
-def test_an_extension_of_torch_is_built_and_runs_on_cuda_tensors():
+def test_an_extension_of_torch_is_built_and_runs_on_cuda_tensors(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
     done = run(PROGRAMS / "reverse.py", "torch")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "1 kernel, 1 launch: 1 verified"
 
 
 @pytest.mark.skipif(not has_toolkit(), reason="needs nvcc, a C++ compiler and ninja")
-def test_a_race_in_an_extension_of_torch_is_reported_at_its_line():
+def test_a_race_in_an_extension_of_torch_is_reported_at_its_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
     done = run(PROGRAMS / "reverse_broken.py", "torch")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "error[race]" in done.stdout
