@@ -119,6 +119,12 @@ def test_compiled_code_is_kept_meanwhile(tmp_path, monkeypatch):
             forbid_changes(event, arguments)
 
 
+def test_a_program_that_python_cannot_parse_has_no_checks(tmp_path):
+    (tmp_path / "program.py").write_text("x = " + 20_000 * "-" + "1")
+    result = command("check", "program.py", cwd=tmp_path)
+    assert "internal error" not in result.stdout + result.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

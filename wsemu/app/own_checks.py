@@ -84,7 +84,7 @@ class OwnChecks:
         """Return the checks of a Python program; None if it has none."""
         try:
             tree = ast.parse(file.read_bytes())
-        except (OSError, SyntaxError, ValueError):
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         return cls(_Run(str(file), tuple(arguments), module), settings) if has_checks(tree) else None
 
