@@ -267,15 +267,19 @@ class MeetingProgram(NamedTuple):
     """The lanes wait at a barrier before they part, so that lanes of one path stay together."""
     loops: bool
     """Paths are rounds of a loop, not sides of branches."""
+    exchanges_before: str = ""
+    """Before that, the lanes that are active together execute a `shfl` that names them all, or a `match`, after which
+    even and odd lanes wait for each other (`halves`); empty: nothing."""
+    early: bool = False
+    """They do so before they take different paths, not after."""
 
     def _classes(self) -> list[list[int]]:
         """Return the lanes that certainly stay together."""
         everyone = [lane for lane, key in enumerate(self.keys) if key >= 0]
         if not self.waits:
             return [[lane] for lane in everyone]
-        return [
-            [lane for lane in everyone if self.keys[lane] == key] for key in sorted({self.keys[x] for x in everyone})
-        ]
+        kinds = {lane: (self.keys[lane], lane % 2 * (self.exchanges_before == "halves")) for lane in everyone}
+        return [[lane for lane in everyone if kinds[lane] == kind] for kind in sorted(set(kinds.values()))]
 
     def _stores(self, lane: int) -> bool:
         return self.writers == -1 or self.keys[lane] == self.writers
@@ -299,7 +303,7 @@ class MeetingProgram(NamedTuple):
 
     def shows_undefined(self) -> bool:
         """Return whether lanes that took different paths exchange a value that is stored."""
-        return self._replace(waits=True).reads_undefined()
+        return self._replace(waits=True, exchanges_before="").reads_undefined()
 
     def _find_source(self, lane: int) -> int:
         """Return the lane whose value a lane gets; itself if that is a lane of its group, whichever group that is."""
@@ -326,20 +330,27 @@ LOOP:
   setp.eq.u32 %q, %f, 0; @%q bra MEET;
   add.u32 %s, %s, %t; sub.u32 %f, %f, 1; bra LOOP;"""
         part = rounds if self.loops else sides
+        before = {
+            "shfl": "activemask.b32 %e; shfl.sync.up.b32 %g, %t, 1, 0, %e;",
+            "halves": "activemask.b32 %e; and.b32 %g, %t, 1; match.any.sync.b32 %e, %g, %e; bar.warp.sync %e;",
+            "": "",
+        }[self.exchanges_before]
         return f"""
 .version 8.0
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 n_, .param .u64 x_, .param .u64 y_)
 {{
-  .reg .b32 %t, %v, %m, %f, %s, %b; .reg .b64 %x, %y, %a; .reg .pred %q;
+  .reg .b32 %t, %v, %m, %f, %s, %b, %e, %g; .reg .b64 %x, %y, %a; .reg .pred %q;
   ld.param.u64 %x, [x_]; ld.param.u64 %y, [y_];
   mov.u32 %t, %tid.x; mad.wide.u32 %a, %t, 4, %x; ld.global.u32 %v, [%a];
   {"bar.sync 0;" if self.waits else ""}
   setp.lt.s32 %q, %v, 0; @%q bra DONE;
   mov.u32 %s, 7;
+  {before if self.early else ""}
   {part}
 MEET:
+  {"" if self.early else before}
   activemask.b32 %m; {exchange}
   {f"setp.ne.u32 %q, %v, {self.writers}; @%q bra DONE;" if self.writers >= 0 else ""}
   {"mad.wide.u32 %a, %t, 4, %y; st.global.u32 [%a], %b;" if self.writers > -2 else ""}
@@ -356,6 +367,7 @@ def draw_meeting(source: random.Random) -> MeetingProgram:
         source.choice((1, 1, 2)), tuple(source.choice(paths) for _ in range(source.randint(1, 5))),
         source.choice(("shfl.up", "shfl.up", "shfl.bfly", "shfl.first", "vote.ballot", "none")),
         source.choice((-2, -1, -1, 0, 0, 1)), source.random() < 0.8, source.random() < 0.4,
+        source.choice(("", "", "shfl", "shfl", "halves")), source.random() < 0.4,
     )  # fmt: skip
 
 

@@ -23,8 +23,12 @@ OWN = MeetingProgram(1, (0, 0, 1, 1), "shfl.up", 0, waits=True, loops=False)
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    "program", [ALONE, ALONE._replace(exchanges="shfl.first", warps=2), ALONE._replace(keys=(0, -1, 0))]
-)
+    "program",
+    [
+        ALONE, ALONE._replace(exchanges="shfl.first", warps=2), ALONE._replace(keys=(0, -1, 0)),
+        ALONE._replace(exchanges_before="shfl"), ALONE._replace(exchanges_before="shfl", early=True),
+    ],
+)  # fmt: skip
 def test_lanes_of_one_path_are_together(program: MeetingProgram, engine: Engine) -> None:
     report = check_groups(program, engine)
     assert report.verdict == "verified", report.notes
@@ -39,6 +43,8 @@ def test_lanes_of_one_path_are_together(program: MeetingProgram, engine: Engine)
         OWN._replace(warps=2),
         OWN._replace(loops=True),
         OWN._replace(writers=-2, exchanges="shfl.bfly", keys=(0, 1)),
+        OWN._replace(exchanges_before="shfl"),
+        OWN._replace(exchanges_before="shfl", early=True, loops=True),
     ],
 )
 def test_what_lanes_of_other_paths_give_reaches_nothing(program: MeetingProgram, engine: Engine) -> None:
@@ -76,7 +82,9 @@ def test_lanes_that_meet_in_lockstep_are_together() -> None:
     "program",
     [
         ALONE._replace(keys=(0, 1)), ALONE._replace(waits=False), OWN._replace(waits=False, keys=(0, 0)),
-        OWN._replace(exchanges="shfl.first", keys=(1, 0)),
+        OWN._replace(exchanges="shfl.first", keys=(1, 0)), ALONE._replace(exchanges_before="halves"),
+        ALONE._replace(exchanges_before="halves", early=True), OWN._replace(exchanges_before="halves"),
+        OWN._replace(exchanges_before="halves", early=True),
     ],
 )  # fmt: skip
 def test_masks_that_may_differ_stay_open(program: MeetingProgram) -> None:
@@ -109,7 +117,7 @@ AFTER_A_BARRIER = """.version 8.5
 .address_size 64
 .visible .entry k(.param .u64 y, .param .u64 members)
 {
-.reg .b32 %r<8>; .reg .b64 %d<6>;
+.reg .b32 %r<8>; .reg .b64 %d<6>; .reg .pred %p;
 ld.param.u64 %d1, [y]; ld.param.u64 %d2, [members];
 mov.u32 %r1, %tid.x; mul.wide.u32 %d3, %r1, 4;
 add.u64 %d4, %d1, %d3; add.u64 %d5, %d2, %d3;
@@ -121,6 +129,17 @@ st.global.u32 [%d4], %r3;
 ret;
 }
 """
+SKIPS = "setp.eq.u32 %p, %r2, 7; @%p bra MEET;"
+"""No lane does, but a path joins."""
+NAMED = "shfl.sync.idx.b32 %r4, %r1, 0, 31, %r5;"
+PAIR = "and.b32 %r6, %r1, 30; mad.wide.u32 %d3, %r6, 4, %d2; ld.global.v2.u32 {%r6, %r5}, [%d3];"
+HALVES = """
+setp.lt.u32 %p, %r1, 16; @%p bra LOW;
+activemask.b32 %r5; bra MEET;
+LOW: activemask.b32 %r5;
+MEET:
+"""
+NEXT_ROUND = "add.u32 %r6, %r6, 1; setp.lt.u32 %p, %r6, 2; @%p bra LOOP;"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -133,6 +152,19 @@ ret;
     ("shfl.sync.bfly.b32 %r4, %r1, 1, 31, %r2;", "incomplete"),
     ("vote.sync.ballot.b32 %r4, 1, %r2;", "incomplete"),
     ("barrier.sync 1, 32;", "incomplete"),
+    (f"{SKIPS} st.global.u32 [%d4], %r1; MEET: activemask.b32 %r5; {NAMED}", "verified"),
+    (f"activemask.b32 %r5; {SKIPS} st.global.u32 [%d4], %r1; MEET: {NAMED}", "verified"),
+    (f"mov.u32 %r6, 0; LOOP: activemask.b32 %r5; {NAMED} {NEXT_ROUND}", "verified"),
+    (f"mov.u32 %r5, %r2; mov.u32 %r6, 0; LOOP: bar.warp.sync %r5; activemask.b32 %r5; {NEXT_ROUND}", "incomplete"),
+    (f"activemask.b32 %r5; {SKIPS} mov.u32 %r5, %r2; MEET: bar.warp.sync %r5;", "incomplete"),
+    (f"mov.u32 %r5, %r2; {SKIPS} activemask.b32 %r5; MEET: bar.warp.sync %r5;", "incomplete"),
+    ("activemask.b32 %r5; and.b32 %r5, %r5, %r2; bar.warp.sync %r5;", "incomplete"),
+    ("mov.u32 %r5, %r2; setp.lt.u32 %p, %r1, 99; @%p activemask.b32 %r5; bar.warp.sync %r5;", "incomplete"),
+    (f"activemask.b32 %r5; {PAIR} bar.warp.sync %r5;", "incomplete"),
+    (f"{HALVES} bar.sync 0; bar.warp.sync %r5;", "incomplete"),
+    (f"{HALVES} bar.warp.sync %r5;", "incomplete"),
+    ("setp.lt.u32 %p, %r1, 16; @%p bar.warp.sync 0xffff;", "incomplete"),
+    (f"activemask.b32 %r5; setp.lt.u32 %p, %r1, 16; @%p {NAMED}", "incomplete"),
 ])  # fmt: skip
 def test_lanes_part_at_operations_whose_members_differ(between: str, verdict: str, engine: Engine) -> None:
     members = np.repeat(np.array([0xFFFF, 0xFFFF0000], np.uint32), 16)

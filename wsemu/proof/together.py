@@ -2,9 +2,10 @@
 
 All lanes of a warp wait at an aligned barrier together. After it, a GPU lets them continue together until a branch
 separates them, and lanes that take the same side stay together. After a join of several paths, lanes may be together or
-not. Lanes may also come apart at another wait, which is a loop on a GPU, and at a warp-wide operation whose members
-differ between lanes. So on the only path from the barrier, without these, an `activemask` names all lanes of the warp
-that reach it. PTX does not promise this: by its text, the mask need contain only the lane that executes it.
+not. Lanes may also come apart at another wait, which is a loop on a GPU, and at a warp-wide operation that some lanes
+skip, or whose members differ between lanes. The mask of an earlier `activemask` does not differ. So on the only path
+from the barrier, without these, an `activemask` names all lanes of the warp that reach it. PTX does not promise this:
+by its text, the mask need contain only the lane that executes it.
 
 If several paths lead from a barrier to the instruction, a run shows whether lanes that reach it took the same one
 (`path_checks.py`).
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import successors
 from wsemu.model.isa import ALIGNED, CONVERGED, LOOSE, NAMES, OPCODE, OPERATIONS, step_word
+from wsemu.proof.taint_steps import plain_decoder
 
 if TYPE_CHECKING:
     from wsemu.model.program import Program
@@ -45,39 +47,55 @@ def _find_barriers(program: Program, masks: list[int]) -> dict[int, int]:
     before = find_predecessors(rows)
     found = {}
     for mask in masks:
-        pc, passed, named = mask, set[int](), set[int]()
+        pc, passed = mask, set[int]()
         while len(before[pc]) == 1 and pc not in passed:
             passed.add(pc)
             pc = before[pc][0]
-            row = rows[pc]
-            if _is_aligned_barrier(row):
-                if not named:
-                    found[mask] = pc
+            if _is_aligned_barrier(rows[pc]):
+                found[mask] = pc
                 break
-            if row[2] in named and (row[0] != ACTIVE or row[1]):
-                break
-            named.discard(row[2])
             if pc in separating:
-                if OPERATIONS[NAMES[row[0]]].kind != "warp":
-                    break
-                named.add(row[5])  # an earlier `activemask` names the lanes that are together
+                break
     return found
 
 
 def find_separating(program: Program) -> frozenset[int]:
     """Return the instructions at which lanes that are together may come apart without a branch: waits other than
-    aligned barriers, and warp-wide operations whose members may differ between lanes."""
+    aligned barriers, and warp-wide operations that some lanes skip, or whose members may differ between lanes."""
     rows = program.code.tolist()
+    before = find_predecessors(rows)
     alike = {constant.row for constant in program.constants} - {row for row, *_ in program.undefined}
 
-    def separates(row: list[int]) -> bool:
-        name = NAMES[row[0]]
+    def separates(pc: int) -> bool:
+        row, name = rows[pc], NAMES[rows[pc][0]]
         kind = OPERATIONS[name].kind
-        if kind == "warp":
-            return name not in LOOSE and row[5] not in alike
+        if kind == "warp" and name not in LOOSE:
+            return bool(row[1]) or not (row[5] in alike or _names_active_lanes(program, rows, before, pc))
         return kind in ("barrier", "async") and not _is_aligned_barrier(row)
 
-    return frozenset(pc for pc, row in enumerate(rows) if separates(row))
+    return frozenset(pc for pc in range(len(rows)) if separates(pc))
+
+
+def _names_active_lanes(program: Program, rows: list[list[int]], before: list[list[int]], pc: int) -> bool:
+    """Return whether the members of an operation are the mask of an `activemask` since the last barriers, on all paths.
+    Lanes that are together get one mask from it."""
+    decoder, members = plain_decoder(program), rows[pc][5]
+    passed, pending = set[int](), [pc]
+    while pending:
+        pc = pending.pop()
+        if pc == 0 or not before[pc]:
+            return False
+        for earlier in before[pc]:
+            row = rows[earlier]
+            if _is_aligned_barrier(row):
+                return False
+            if any(members in step.writes for step in decoder.steps(earlier)):
+                if row[0] != ACTIVE or row[1]:
+                    return False
+            elif earlier not in passed:
+                passed.add(earlier)
+                pending.append(earlier)
+    return True
 
 
 def find_predecessors(rows: list[list[int]]) -> list[list[int]]:
