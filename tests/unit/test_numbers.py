@@ -145,6 +145,43 @@ def test_a_lock_that_is_taken_before_the_launch_is_not_decided() -> None:
     assert wsemu.check(push, 2, 32, (data, locks, *rest), budget=200_000).verdict != "verified"
 
 
+STORED = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data_, .param .u64 locks_, .param .u64 counter_)
+{
+  .reg .b32 %i, %p, %b, %v; .reg .b64 %d, %k, %n, %a, %z; .reg .pred %q;
+  ld.param.u64 %d, [data_]; ld.param.u64 %k, [locks_]; ld.param.u64 %n, [counter_];
+  mov.u32 %i, %tid.x; mul.wide.u32 %z, %i, 4; add.u64 %z, %z, %d;
+  // before
+  atom.relaxed.gpu.global.add.u32 %p, [%n], 1; shl.b32 %b, 1, %p; mul.wide.u32 %a, %p, 4; add.u64 %a, %a, %d;
+LOCK:
+  atom.relaxed.gpu.global.or.b32 %v, [%k], %b; and.b32 %v, %v, %b; setp.ne.u32 %q, %v, 0; @%q bra LOCK;
+  // after
+  setp.eq.u32 %q, %v, 7; setp.ne.and.u32 %q, %p, %i, %q; @%q st.global.u32 [%d + 4096], %p;
+  not.b32 %v, %b; atom.relaxed.gpu.global.and.b32 %v, [%k], %v;
+}
+"""
+"""A thread stores outside the array if it finds 7, and has drawn another number than its own."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("load", ["ld", "ld.relaxed.gpu", "ld.acquire.gpu", "ld.volatile"])
+@pytest.mark.parametrize(("before", "store", "at"), [("", "a", "a"), ("z + 128", "", "z + 128")])
+def test_loads_of_all_kinds_return_what_their_thread_stored(
+    before: str, store: str, at: str, load: str, engine: Engine
+) -> None:
+    def write(place: str) -> str:
+        return f"st.global.u32 [%{place}], 7;" if place else ""
+
+    after = f"{write(store)} {load}.global.u32 %v, [%{at}];"
+    text = STORED.replace("// before", write(before)).replace("// after", after)
+    given = np.zeros(64, u32), np.zeros(1, u32), np.zeros(1, u32)
+    assert wsemu.check(wsemu.load_ptx(text)["k"], 1, 2, given, engine=engine).verdict != "verified"
+    right = text.replace("setp.ne.and.u32 %q, %p, %i, %q;", "setp.ne.u32 %q, 0, 0;")
+    assert wsemu.check(wsemu.load_ptx(right)["k"], 1, 2, given, engine=engine).verdict == "verified"
+
+
 def test_pushes_beyond_a_limit_are_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "MOST_ACCESSES", 100)
     assert wsemu.check(push, 2, 32, arguments()).verdict == "incomplete"

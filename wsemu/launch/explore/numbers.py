@@ -503,7 +503,7 @@ class Numbers:
             return [self._read_bits(lanes, lane, at, 0)]
         self.record.loaded.add(at)
         lanes.touch(lane, READ, pc, at, size)
-        return [(self._first(at, size), 0)]
+        return [(int.from_bytes(lanes._bytes(at, size), "little"), 0)]
 
     def _first(self, at: int, size: int) -> int:
         """Return what a location holds before the launch."""
