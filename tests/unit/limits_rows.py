@@ -76,7 +76,7 @@ CTAs that look back
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 threads that claim cells
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
-threads that work at bits of numbers
+threads that lock or set bits of their numbers
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 counted CTAs
     test_limits.py::test_the_units_of_effort_are_those_of_the_page

@@ -63,7 +63,7 @@ def test_the_units_of_effort_are_those_of_the_page() -> None:
         f"| {claims.MOST_STEPS:,} strong accesses, and two more for each thread; ",
         f"for each thread; {claims.MOST_ACCESSES:,} other accesses |",
         f"do: up to {claims.MOST_THREADS:,} threads.",
-        f"| threads that work at bits of numbers | {numbers.MOST_ACCESSES:,} accesses |",
+        f"| threads that lock or set bits of their numbers | {numbers.MOST_ACCESSES:,} accesses |",
         f"(how.md#bits-of-numbers): up to {numbers.MOST_THREADS:,} threads.",
         f"| {crowds.MOST_MOVES} runs of single CTAs, {crowds.MOST_STATES:,} states, {crowds.MOST_GROUPS} groups ",
     ):
