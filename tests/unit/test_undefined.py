@@ -131,6 +131,9 @@ _PRODUCT = (
     "add.u32 %r18, %r18, 1; setp.lt.u32 %p, %r18, 3; @%p bra AGAIN;"
     "wmma.store.d.sync.aligned.col.m16n16k16.global.f32 [%o+1024], {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7};"
 )
+_SUM = " ".join(f"add.f32 %f16, %f16, %f{number};" for number in range(8))
+_SCALE = " ".join(f"mul.f32 %f{number}, %f{number}, %f16;" for number in range(8))
+_FILLED = ",".join(["%f16"] * 8)
 _ALLOCATE = "alloca.u64 %x2, 64; st.local.u32 [%x2], 5; ld.local.u32 %r1, [%x2]; st.global.u32 [%a], %r1;"
 DEFINED |= {
     "wgmma with descriptors of a variable": (
@@ -143,6 +146,16 @@ DEFINED |= {
         "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; st.global.f32 [%a], %f1;"
     ),
     "wmma": _PRODUCT,
+    "a fragment of another shape that holds the sum of a fragment": (
+        f"{_PRODUCT} mov.f32 %f16, 0f00000000; {_SUM}"
+        f"wmma.store.d.sync.aligned.row.m32n8k16.global.f32 [%o+2048], {{{_FILLED}}};"
+    ),
+    "a fragment of another shape that the sum of a fragment scales": (
+        f"{_PRODUCT} mov.f32 %f16, 0f00000000; {_SUM}"
+        "wmma.load.c.sync.aligned.row.m32n8k16.global.f32 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, [%o]; "
+        + _SCALE
+        + "wmma.store.d.sync.aligned.row.m32n8k16.global.f32 [%o+2048], {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7};"
+    ),
     "memory of alloca that is used again in a loop": (
         f"mov.u32 %r2, 0; stacksave.u64 %x1; AGAIN: {_ALLOCATE} stackrestore.u64 %x1; add.u32 %r2, %r2, 1; "
         "setp.lt.u32 %p, %r2, 400; @%p bra AGAIN; ret;"
@@ -173,6 +186,14 @@ def test_variables_of_functions_are_used_while_they_run(outside: str, body: str)
     fast, slow = answer(row, "vm"), answer(row, "reference")
     assert fast == slow
     assert fast[:2] == ("verified", ())
+
+
+def test_a_fragment_that_its_own_sum_scales_keeps_its_shape() -> None:
+    body = (
+        f"{_PRODUCT} mov.f32 %f16, 0f00000000; {_SUM} {_SCALE}"
+        "wmma.store.d.sync.aligned.row.m32n8k16.global.f32 [%o+2048], {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7};"
+    )
+    assert answer(Row("", "", "", "error", "incomplete", body=body), "vm")[0] == "incomplete"
 
 
 @pytest.mark.parametrize("body", DEFINED.values(), ids=DEFINED)

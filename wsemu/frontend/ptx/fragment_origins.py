@@ -5,8 +5,10 @@ of the multiplication (PTX ISA, "wmma.mma", "wmma.store").  Here fragments have 
 do not show a mistake.
 
 Detects: operands that were loaded or computed with other qualifiers, on every path, in registers.  The launch is not
-proven if it is so on some paths only.  Does not detect: fragments that went through memory or other lanes; a mistake in
-the matrix (`a` in place of `b`) after arithmetic with the elements.
+proven if it is so on some paths only, or after arithmetic with several elements.  A number
+that depends on more than two elements, such as their sum, may fill a fragment or scale its elements.  Does not detect:
+fragments that went through memory or other lanes; a mistake in the matrix (`a` in place of `b`) after arithmetic with
+the elements.
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Graph, Register
 
 
+_SEVERAL = frozenset(range(3))
+"""elements of a value that depends on more than two: a conversion packs two into one register"""
+
+
 class Origin(NamedTuple):
     """The qualifiers of the instruction that produced a fragment."""
 
@@ -34,6 +40,8 @@ class Origin(NamedTuple):
     """type of the elements; empty for a store, which may name another one"""
     whole: bool = True
     """false after arithmetic with the elements"""
+    elements: frozenset[int] = frozenset()
+    """the registers of the fragment on which the value depends"""
 
     def matches(self, other: Origin) -> bool:
         """Return whether an instruction with the qualifiers `other` may use the fragment."""
@@ -106,7 +114,7 @@ def _step(state: _State, instruction: Instruction, made: Mapping[Register, Origi
         for operand in instruction.operands:
             found |= state.get(operand, frozenset())
         if not instruction.operation.startswith(("mov.", "selp.")):
-            found = frozenset(origin and origin._replace(whole=False) for origin in found)
+            found = _combine(found)
     for register in instruction.results:
         origin = made.get(register)
         new = found if origin is None else frozenset({origin})
@@ -118,13 +126,29 @@ def _step(state: _State, instruction: Instruction, made: Mapping[Register, Origi
             state.pop(register, None)
 
 
+def _combine(origins: frozenset[Origin | None]) -> frozenset[Origin | None]:
+    """Return the origins of a value that is computed from values with these origins."""
+    elements: dict[Origin, frozenset[int]] = {}
+    for origin in origins:
+        if origin is not None:
+            fragment = origin._replace(whole=False, elements=frozenset())
+            elements[fragment] = elements.get(fragment, frozenset()) | origin.elements
+    few = {fragment: numbers for fragment, numbers in elements.items() if len(numbers) < len(_SEVERAL)}
+    # A sum of one fragment that scales an element of another one has no place in a fragment.
+    kept = few or dict.fromkeys(elements, _SEVERAL)
+    return frozenset(fragment._replace(elements=numbers) for fragment, numbers in kept.items()) | (origins & _UNKNOWN)
+
+
 def _judge(graph: Graph, use: Use, state: _State, block: Block, number: int) -> bool:
     """End the run before an instruction if one of its fragments has the wrong origin, and return whether it does."""
     for registers, needed in use.operands:
         for register in registers:
             origins = state.get(register, _UNKNOWN)
+            several = any(origin is not None and origin.elements == _SEVERAL for origin in origins)
+            if several and len(set(registers)) == 1:
+                origins = frozenset(origin for origin in origins if origin is None or origin.elements != _SEVERAL)
             wrong = sorted(str(origin) for origin in origins if origin is not None and not origin.matches(needed))
-            if wrong and len(wrong) == len(origins):
+            if wrong and len(wrong) == len(origins) and not several:
                 _stop(graph, block, number, _trap(graph, use, needed, wrong[0]))
                 return True
             if wrong:

@@ -179,12 +179,18 @@ def _load(e: Emitter, instruction: Instruction) -> None:
     own = space_bits(e, space)
     values = [_value(e, addresses, elements.bits, own) for addresses in elements.pieces()]
     origin = Origin(matrix, shape, layout if matrix != "c" else "", type_)
-    e.fragments.update(dict.fromkeys(values, origin))
+    _produce(e, values, origin)
     count, type_of = found.registers(matrix), found.part.register
     values += [e.constant(type_of, 0)] * (count - len(values))
     _converge(e)
     for item, value in zip(e.elements(destination, count), values, strict=True):
         e.write_register(item, value)
+
+
+def _produce(e: Emitter, registers: Sequence[Register], origin: Origin) -> None:
+    """Note the origin of the registers that an instruction produces."""
+    for number, register in enumerate(registers):
+        e.fragments[register] = origin._replace(elements=frozenset({number}))
 
 
 def _fragment_bytes(shape: _Shape, matrix: str) -> int:
@@ -315,7 +321,7 @@ def _wmma_parts(
             )  # fmt: skip
             made += fresh
     _use(e, e.code[first], list(zip(used, needed, strict=True)))
-    e.fragments.update(dict.fromkeys(made, needed[2]))
+    _produce(e, made, needed[2])
     for item, register in zip(e.elements(d, len(results)), made, strict=True):
         if type(item) is not Sink:
             e.write_register(item, register)
