@@ -47,6 +47,10 @@ CASES = {
     "warps: " + TURNS.format("relaxed", "relaxed"): ({RACE, UNSET}, 0),
     "warps: " + TURNS.format("release", "acquire"): ({RACE, UNSET}, 0),
     "lanes: " + MET: (set(), 0),
+    # in another order of the counter, the atomic stores what it computes from bytes that nobody wrote
+    "ctas: C acq_rel | M1 24; C relaxed; ?t0 A1+4": ({UNSET}, 0),
+    "warps: C acq_rel | M1 24; C relaxed; ?t0 A1+4": ({UNSET}, 0),
+    "warps: C acq_rel | M1 24; W1+4=0; C relaxed; ?t0 A1+4": (set(), 32),
     "warps: " + MET: (set(), 0),
     "warps: " + MET.replace("B; B; D0", "B; D0; B"): ({RACE, BOUNDS}, 0),
     "warps: " + COUNTED.format("", "acq_rel"): (set(), 0),

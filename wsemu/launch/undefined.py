@@ -27,12 +27,10 @@ from wsemu.model.codes import CHECKER_OF, CODES, MARKS
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.isa import (
-    ATOMICS,
     FIRST_ARRAY,
     LOCAL,
     N_OPERATIONS,
     NAMES,
-    NO_STORE,
     OPERATIONS,
     SEGMENT_SHIFT,
     SHARED,
@@ -222,14 +220,14 @@ def _shared_bytes(bound: Bound) -> int:
 def _observe_arising(bound: Bound, findings: Sequence[RawFinding]) -> dict[Source, Arisen] | None:
     """Return where the first run recorded undefined values; None if an instrumented program cannot follow one of
     them."""
+    from wsemu.proof.unwritten import only_returns
+
     arisen: dict[Source, Arisen] = {}
     for raw in findings:
-        name, reads = NAMES[int(bound.program.code[raw.pc, 0])], raw.code == "uninitialized-read"
-        kind = OPERATIONS[name].kind
+        kind, reads = OPERATIONS[NAMES[int(bound.program.code[raw.pc, 0])]].kind, raw.code == "uninitialized-read"
         if kind == "async" and reads:  # an operand, which the program does not follow
             continue
-        gives = kind == "atomic" and (ATOMICS[name][0] == "exch" or bool(bound.program.code[raw.pc, 7] & NO_STORE))
-        if (reads and bound.group != (1, 1, 1)) or not (kind in ("load", "warp") or gives):
+        if (reads and bound.group != (1, 1, 1)) or not only_returns(bound.program, raw.pc):
             return None
         lane = (raw.lanes & -raw.lanes).bit_length() - 1
         place = (raw.detail["address"], raw.detail["size"]) if reads else ()

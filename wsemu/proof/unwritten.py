@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
+from wsemu.model.isa import ATOMICS, NAMES, NO_STORE, OPERATIONS
 from wsemu.proof.taint import Analysis
 from wsemu.proof.taint_steps import segment_pattern
 
@@ -109,6 +110,16 @@ def find_reached(program: Program, segment_of: SegmentOf | None, *, values: bool
         "unwritten", (segment_pattern(program, segment_of), values),
         lambda: Unwritten(program, [1] * len(program.code), segment_of).find_reached(values=values),
     )  # fmt: skip
+
+
+def only_returns(program: Program, pc: int) -> bool:
+    """Return whether an instruction only returns an undefined value that it reads.  Other atomics also store a sum or the
+    like, and copies move the value."""
+    name = NAMES[int(program.code[pc, 0])]
+    kind = OPERATIONS[name].kind
+    if kind == "atomic":
+        return ATOMICS[name][0] == "exch" or bool(program.code[pc, 7] & NO_STORE)
+    return kind in ("load", "warp")
 
 
 def find_unwritten_reads(program: Program) -> frozenset[int]:

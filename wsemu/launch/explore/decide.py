@@ -21,7 +21,7 @@ from wsemu.launch.explore.methods import (
 )
 from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import Polls, find_polls
-from wsemu.launch.explore.readings import KINDS, find_idle, follow_order
+from wsemu.launch.explore.readings import find_idle, follow_order, is_followed
 from wsemu.launch.explore.replays import DiffersError, Replays, supports_asynchronous
 from wsemu.launch.explore.search import Search, is_warning
 from wsemu.launch.explore.session import Ask, Session
@@ -300,8 +300,8 @@ class _Attempt:
     def _follow(self, result: Result) -> None:
         """Follow the undefined value of a finding through its interleaving.  Without an observable effect, it is not a
         finding."""
-        raw = next((raw for raw in result.findings if raw.code not in KINDS and not is_warning(raw)), None)
-        undefined = [raw for raw in result.findings if raw.code in KINDS and not self.idle(raw)]
+        raw = next((raw for raw in result.findings if not is_followed(self.bound, raw) and not is_warning(raw)), None)
+        undefined = [raw for raw in result.findings if is_followed(self.bound, raw) and not self.idle(raw)]
         if raw is not None or not undefined or self.places.outcome.warp_instructions > MAX_FOLLOWED:
             return
         put_back(self.bound, self.initial)

@@ -25,15 +25,21 @@ def find_idle(bound: Bound, segment_of: SegmentOf) -> Callable[[RawFinding], boo
 
     @functools.cache
     def is_idle(pc: int) -> bool:
-        from wsemu.proof.unwritten import Unwritten
+        from wsemu.proof.unwritten import Unwritten, only_returns
 
-        everything = [1] * len(bound.program.code)
-        return (
-            Unwritten(replace(bound.program, undefined=[]), everything, segment_of, frozenset((pc,))).find_reached()
-            is None
-        )
+        if not only_returns(bound.program, pc):
+            return False
+        program, everything = replace(bound.program, undefined=[]), [1] * len(bound.program.code)
+        return Unwritten(program, everything, segment_of, frozenset((pc,))).find_reached() is None
 
     return lambda raw: raw.code in KINDS and is_idle(raw.pc)
+
+
+def is_followed(bound: Bound, raw: RawFinding) -> bool:
+    """Return whether a finding is the origin of an undefined value whose use decides what it is."""
+    from wsemu.proof.unwritten import only_returns
+
+    return raw.code in KINDS and only_returns(bound.program, raw.pc)
 
 
 def follow_order(bound: Bound, ordered: frozenset[int], order: tuple[Ask, ...], raw: RawFinding) -> RawFinding | None:
