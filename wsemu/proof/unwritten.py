@@ -113,8 +113,8 @@ def find_reached(program: Program, segment_of: SegmentOf | None, *, values: bool
 
 
 def only_returns(program: Program, pc: int) -> bool:
-    """Return whether an instruction only returns an undefined value that it reads.  Other atomics also store a sum or the
-    like, and copies move the value."""
+    """Return whether an instruction only returns an undefined value that it reads.  Other atomics also store a sum or
+    the like, and copies move the value."""
     name = NAMES[int(program.code[pc, 0])]
     kind = OPERATIONS[name].kind
     if kind == "atomic":
