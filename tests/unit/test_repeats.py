@@ -34,7 +34,8 @@ ret;
 }
 """
 ENGINES = pytest.mark.parametrize("engine", ["vm", "reference"])
-NOTE = "a loop has no end: registers and memory return to the values of an earlier round"
+ROUND = "registers and memory return to the values of an earlier round"
+NOTE = f"a loop has no end: {ROUND}"
 BUDGET = 200_000
 
 
@@ -149,6 +150,16 @@ def meets_a_store_by_turns(flag, y):
 
 
 @cuda.jit
+def flips_until_the_last_cta_ends_it(flag, y):
+    if cuda.blockIdx.x + 1 == cuda.gridDim.x:
+        cuda.atomic.exch(flag, 1, 1)
+    else:
+        while cuda.atomic.add(flag, 1, 0) == 0:
+            cuda.atomic.exch(flag, 0, 1)
+            cuda.atomic.exch(flag, 0, 0)
+
+
+@cuda.jit
 def frees_an_entry_late(flag, y, rounds):
     t, i = cuda.threadIdx.x, 0
     if t == 0:
@@ -198,6 +209,15 @@ def test_what_one_warp_stores_by_turns_may_end_the_loop_of_another(engine: Any) 
     flag = np.zeros(2, np.int32)
     report = wsemu.check(meets_a_store_by_turns, 1, 64, (flag, np.zeros(1, np.int32)), engine=engine, budget=BUDGET)
     assert not any(NOTE in note for note in report.notes)
+
+
+@ENGINES
+def test_a_loop_that_a_later_cta_ends_is_not_called_endless(engine: Any) -> None:
+    arguments = np.zeros(2, np.int32), np.zeros(96, np.int32)
+    report = wsemu.check(flips_until_the_last_cta_ends_it, 100, 1, arguments, engine=engine, budget=BUDGET)
+    assert report.verdict == "incomplete"
+    assert not any(NOTE in note for note in report.notes)
+    assert any(f"a loop has no end, unless a CTA that has not started ends it: {ROUND}" in n for n in report.notes)
 
 
 @ENGINES

@@ -1403,8 +1403,17 @@ def _repeats(places: Places) -> str:
     numbers = loop_numbers(places.program)
     running = {numbers[warp.pc] for warp in places.outcome.warps if warp.alive and warp.waits < 0} - {-1}
     at = f"{places.where(numbers.index(min(running)))}: " if running else ""
-    what = "a loop has no end: registers and memory return to the values of an earlier round"
+    unless = ""
+    if places.outcome.cta + 1 < math.prod(places.grid) and _loads(places.program, numbers, running):
+        unless = ", unless a CTA that has not started ends it"
+    what = f"a loop has no end{unless}: registers and memory return to the values of an earlier round"
     return f"{at}{what}{''.join(_held_back(places))}"
+
+
+def _loads(program: Program, numbers: Sequence[int], loops: Set[int]) -> bool:
+    """Return whether instructions of these loops load from memory."""
+    kinds = (OPERATIONS[NAMES[op]].kind for op in program.code[:, 0].tolist())
+    return any(number in loops and kind in ("load", "atomic") for number, kind in zip(numbers, kinds, strict=True))
 
 
 def _held_back(places: Places) -> Iterator[str]:
