@@ -23,6 +23,7 @@ from wsemu.launch.used_loads import name_later_uses, name_used_loads
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import ATOMICS, N_ATOMIC, N_MEMORY, OPCODE
 from wsemu.model.tensor_memory import ALLOC
+from wsemu.model.undefined import ORIGINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence, Set
@@ -252,9 +253,7 @@ def _complete_report(
 
 def _has_undefined_values(bound: Bound, outcome: Outcome) -> bool:
     """Return whether a launch may have undefined values, whose effects depend on data."""
-    from wsemu.launch.verdict import ARISING
-
-    return bool(bound.program.undefined) or any(raw.code in ARISING for raw in outcome.findings)
+    return bool(bound.program.undefined) or any(raw.code in ORIGINS for raw in outcome.findings)
 
 
 def _follow(

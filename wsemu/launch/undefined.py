@@ -37,7 +37,7 @@ from wsemu.model.isa import (
 )
 from wsemu.model.matrix import MMA, WGMMA
 from wsemu.model.outcome import RawFinding
-from wsemu.model.undefined import SINKS, Arisen, Followed, Reach, Source
+from wsemu.model.undefined import ORIGINS, SINKS, Arisen, Followed, Reach, Source
 from wsemu.proof.shadow_program import make_shadow_program
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from wsemu.proof.shadow_program import Shadowed
 
 Unread = frozenset[tuple[int, int]]
-KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
-"""codes of the engines' records -> kind of the source"""
 MAX_FOLLOWED = 20_000
 """warp instructions of a launch that the reference engine follows for one unit of effort: about 2 seconds"""
 _MORE = "`--effort` follows more"
@@ -231,7 +229,7 @@ def _observe_arising(bound: Bound, findings: Sequence[RawFinding]) -> dict[Sourc
             return None
         lane = (raw.lanes & -raw.lanes).bit_length() - 1
         place = (raw.detail["address"], raw.detail["size"]) if reads else ()
-        arisen[Source(KINDS[raw.code], raw.pc)] = Arisen(raw.cta, raw.warp, lane, *place)  # type: ignore[arg-type]
+        arisen[Source(ORIGINS[raw.code], raw.pc)] = Arisen(raw.cta, raw.warp, lane, *place)
     return arisen
 
 
@@ -416,7 +414,7 @@ def settle(
 
 
 def _source(raw: RawFinding) -> Source | None:
-    return Source(KINDS[raw.code], raw.pc) if raw.code in KINDS else None  # type: ignore[arg-type]
+    return Source(ORIGINS[raw.code], raw.pc) if raw.code in ORIGINS else None
 
 
 def _refine_finding(raw: RawFinding, places: Places, followed: Followed) -> RawFinding | None:

@@ -52,6 +52,7 @@ from wsemu.model.isa import (
 from wsemu.model.outcome import MOST_FINDINGS, MOST_SAME_VALUES
 from wsemu.model.program import UNDEFINED, Program
 from wsemu.model.tensor_memory import ALLOC
+from wsemu.model.undefined import ORIGINS
 from wsemu.proof.reaching_stores import NOTHING, LastWriters
 
 if TYPE_CHECKING:
@@ -79,8 +80,6 @@ STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "faul
 RACES = ("race", "intra-warp-race")
 AT_ONCE = (5, 6)
 """`what` of an `mbarrier-range` finding that occurs only if a whole phase is pending at once: bytes, arrivals"""
-ARISING = ("uninitialized-read", "undefined-shuffle")
-"""codes of the raw findings for the origins of undefined values"""
 DECIDED = ("deadlock", *RACES)
 """codes of findings that state the schedules in which they hold"""
 
@@ -216,7 +215,7 @@ class _Judgment:
         wanted, self.apart = _separate_meetings(wanted, places)
         self.wanted, self.mixed = _separate_vector_parts(wanted, places)
         """raw findings that hold in every schedule"""
-        self.arisen = [raw for raw in self.outcome.findings if raw.code in ARISING] if not self.apart else []
+        self.arisen = [raw for raw in self.outcome.findings if raw.code in ORIGINS] if not self.apart else []
         self.undefined: list[str] = []
         self.unread: Unread | None = None
         self.loads: list[str] = []
@@ -412,7 +411,7 @@ def _follow_undefined(wanted: list[RawFinding], arisen: list[RawFinding], follow
     """Return the effects of undefined values.  `arisen` are those that the run recorded."""
     if follow is None:
         return None
-    failed = any(CODES[raw.code].severity == "error" and raw.code not in ARISING for raw in wanted)
+    failed = any(CODES[raw.code].severity == "error" and raw.code not in ORIGINS for raw in wanted)
     return follow(arisen, failed)
 
 

@@ -30,6 +30,10 @@ class Source(NamedTuple):
     """the instruction, or the row of the register"""
 
 
+ORIGINS: dict[str, Literal["load", "shuffle"]] = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
+"""code of an engine's finding for the origin of undefined values -> kind of the source"""
+
+
 class Arisen(NamedTuple):
     """The first lane that received an undefined value from a source."""
 

@@ -159,7 +159,7 @@ def run(
         ),
         spans=arrays["spans"][:waits] if spans else None,
         phases=tuple(_phases(arrays["periods"][:periods], made.places)),
-        is_cut=max(waits, periods) == spans > 0,
+        is_cut=spans > 0 and max(waits, periods) == spans,
         stuck=tuple(sorted({int(flow["pc"][w]) for w in waiting})),
     )
 

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from wsemu.model.data import replace
-from wsemu.model.undefined import SINKS, Source
+from wsemu.model.undefined import ORIGINS, SINKS, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import RawFinding
     from wsemu.proof.taint_steps import SegmentOf
-
-KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
-"""kind of the source for each code of undefined values"""
 
 
 def find_idle(bound: Bound, segment_of: SegmentOf) -> Callable[[RawFinding], bool]:
@@ -32,14 +29,14 @@ def find_idle(bound: Bound, segment_of: SegmentOf) -> Callable[[RawFinding], boo
         program, everything = replace(bound.program, undefined=[]), [1] * len(bound.program.code)
         return Unwritten(program, everything, segment_of, frozenset((pc,))).find_reached() is None
 
-    return lambda raw: raw.code in KINDS and is_idle(raw.pc)
+    return lambda raw: raw.code in ORIGINS and is_idle(raw.pc)
 
 
 def is_followed(bound: Bound, raw: RawFinding) -> bool:
     """Return whether a finding is the origin of an undefined value whose use decides what it is."""
     from wsemu.proof.unwritten import only_returns
 
-    return raw.code in KINDS and only_returns(bound.program, raw.pc)
+    return raw.code in ORIGINS and only_returns(bound.program, raw.pc)
 
 
 def follow_order(bound: Bound, ordered: frozenset[int], order: tuple[Ask, ...], raw: RawFinding) -> RawFinding | None:
@@ -55,7 +52,7 @@ def follow_order(bound: Bound, ordered: frozenset[int], order: tuple[Ask, ...], 
         session.start()
         for ask in order:
             session.go(ask)
-    reach = undefined.find_followed().reached.get(Source(KINDS[raw.code], raw.pc))  # type: ignore[arg-type]
+    reach = undefined.find_followed().reached.get(Source(ORIGINS[raw.code], raw.pc))
     if reach is None:
         return None
     detail = {
