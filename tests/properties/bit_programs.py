@@ -14,16 +14,23 @@ if TYPE_CHECKING:
 
     from wsemu.model.settings import Engine
 
-MASK = (1 << 32) - 1
+MASK, OUTSIDE = (1 << 32) - 1, 4096
+"""A word of ones; an element beyond the array."""
 _SHARES: dict[str, tuple[str, ...]] = {
     "draw": ("add", "add", "add", "inc", "dec", "two", "twice", "thread"),
     "slot": ("number", "number", "number", "number", "flip", "half", "reverse", "sum"),
     "lock": ("bit", "bit", "bit", "bit", "flip", "word", "none"),
     "at": ("slot", "slot", "slot", "slot", "thread", "next", "one"),
-    "load": ("", "", "", "own", "next"),
     "unlock": ("bit", "bit", "bit", "bit", "flip", "clear", "xor", "none"),
 }
 """Forms of each part of a program; several entries make a form likelier."""
+_LOADS: dict[str, tuple[str, ...]] = {
+    "load": ("", "", "own", "own", "early", "next"),
+    "order": ("weak", "relaxed.gpu", "acquire.gpu", "volatile"),
+    "steer": ("lost", "found", "found", "spin", ""),
+    "when": ("other", "other", "always"),
+}
+"""Forms of a load that steers its thread, each of which may be right."""
 Access = tuple[int, int, str]
 """(thread, location, `r` for a load or `w` for a store)"""
 
@@ -55,7 +62,15 @@ class BitProgram(NamedTuple):
     at: str
     """Where a thread stores its value."""
     load: str
-    """What a thread loads afterwards."""
+    """What a thread loads afterwards: the element where it has stored, one where it stored before its first strong
+    access, or the next element."""
+    order: str
+    """The order of this load."""
+    steer: str
+    """What a thread does depending on the value that it loads: it stores outside the array if this is its own value, or
+    if it is not; or it loads until it is."""
+    when: str
+    """When a thread does so: always, or only if its slot has not its own number, as in few interleavings."""
     unlock: str
     """How a thread unlocks its bit."""
 
@@ -85,16 +100,22 @@ class BitProgram(NamedTuple):
         lock = f"{atom}.or.b32 %v, [%k], %l; {test} setp.ne.u32 %q, %v, 0; @%q bra LOCK;"
         look = "ld.relaxed.gpu.global.u32 %v, [%o]; and.b32 %v, %v, %b; setp.ne.u32 %r, %v, 0; @%r bra UNLOCK;"
         to = {"thread": "%i", "next": "%w", "one": "0"}.get(self.at, "%p")
-        load = {"own": "ld.global.u32 %v, [%a];", "next": "ld.global.u32 %v, [%a + 4];"}
+        from_ = {"own": "[%a]", "early": "[%e]", "next": "[%a + 4]"}.get(self.load)
+        load = f"ld.{self.order}.global.u32 %v, {from_};"
+        other = "setp.ne.u32 %q, %p, %i;" if self.when == "other" else "setp.eq.u32 %q, %p, %p;"
+        found = f"{other} setp.{'eq' if self.steer == 'found' else 'ne'}.and.u32 %q, %v, %x, %q; @%q"
+        steer = f"{found} bra LOAD;" if self.steer == "spin" else f"{found} st.global.u32 [%d + {4 * OUTSIDE}], %i;"
         return f"""
 .version 8.0
 .target sm_90
 .address_size 64
-.visible .entry k(.param .u64 data_, .param .u64 locks_, .param .u64 counter_)
+.visible .entry k(.param .u64 data_, .param .u64 locks_, .param .u64 counter_, .param .u64 early_)
 {{
-  .reg .b32 %i, %c, %t, %p, %b, %l, %v, %w; .reg .b64 %d, %k, %o, %n, %m, %a; .reg .pred %q, %r;
+  .reg .b32 %i, %c, %t, %p, %b, %l, %v, %w, %x; .reg .b64 %d, %k, %o, %n, %m, %a, %e; .reg .pred %q, %r;
   ld.param.u64 %d, [data_]; ld.param.u64 %k, [locks_]; add.u64 %o, %k, 4; ld.param.u64 %n, [counter_];
   add.u64 %m, %n, 4; mov.u32 %i, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %t, %ntid.x; mad.lo.u32 %i, %c, %t, %i;
+  add.u32 %x, %i, 1; ld.param.u64 %e, [early_]; mad.wide.u32 %e, %i, 4, %e;
+  {"st.global.u32 [%e], %x;" if self.load == "early" else ""}
   {f"ld.relaxed.gpu.global.u32 %v, [%n]; setp.eq.u32 %q, %v, {self.limit}; @%q bra DONE;" if self.full else ""}
   {draw.get(self.draw, add)}
   {slot.get(self.slot, "")}
@@ -103,7 +124,9 @@ class BitProgram(NamedTuple):
 LOCK:
   {lock if self.lock != "none" else ""}
   {look if self.occupied else ""}
-  mul.wide.u32 %a, {to}, 4; add.u64 %a, %a, %d; st.global.u32 [%a], %i; {load.get(self.load, "")}
+  mul.wide.u32 %a, {to}, 4; add.u64 %a, %a, %d; st.global.u32 [%a], %x;
+LOAD:
+  {load if self.load else ""} {steer if self.load and self.steer else ""}
   {f"{atom}.or.b32 %v, [%o], %b;" if self.occupied else ""}
 UNLOCK:
   {unlock[self.unlock] if self.lock != "none" else ""}
@@ -186,6 +209,8 @@ class Enumeration:
         program, slot = self.program, at.number
         bit = 1 << (slot & 31)
         own = 1 << (slot ^ 1 & 31) if program.lock == "flip" else bit
+        if at.step == "spin":
+            return at
         if at.step == "full":
             return _END if held["counter"] == program.limit else self._begin()
         if at.step == "slot":
@@ -243,8 +268,14 @@ class Enumeration:
         program = self.program
         location = {"thread": thread, "next": at.number + 1, "one": 0}.get(program.at, at.number)
         accesses.add((thread, location, "w"))
-        if program.load:
+        if program.load in ("own", "next"):
             accesses.add((thread, location + (program.load == "next"), "r"))
+        if program.load and (program.when == "always" or at.number != thread):
+            finds = program.load != "next"
+            if program.steer == ("found" if finds else "lost"):
+                accesses.add((thread, OUTSIDE, "w"))
+            if program.steer == "spin" and not finds:
+                return Position("spin")
         if program.occupied:
             return Position("occupy", at.number)
         return Position("unlock", at.number) if program.lock != "none" else _END
@@ -274,6 +305,7 @@ def draw_bits(source: random.Random) -> BitProgram:
     parts = {
         part: forms[0] if simple and source.random() < 0.8 else source.choice(forms) for part, forms in _SHARES.items()
     }
+    parts |= {part: source.choice(forms) for part, forms in _LOADS.items()}
     first = source.choice((0, 0, 0, 1, room - threads, room - 1))
     limit = source.choice((0, room, room, room, max(threads - 1, 1)))
     return BitProgram(
@@ -301,7 +333,7 @@ def judge_bits(program: BitProgram, engines: tuple[Engine, ...]) -> JudgedBits:
     for engine in engines:
         arrays = (
             np.zeros(program.room, np.uint32), np.array([program.locks, 0], np.uint32),
-            np.array([program.first, 0], np.uint32),
+            np.array([program.first, 0], np.uint32), np.zeros(program.threads, np.uint32),
         )  # fmt: skip
         report = wsemu.check(
             kernel, program.ctas, program.threads // program.ctas, arrays, engine=engine, budget=20_000

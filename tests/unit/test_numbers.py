@@ -191,7 +191,7 @@ def test_a_bit_that_a_thread_changes_and_another_number_tests_is_found() -> None
     # the thread with number 1 finds its slot occupied if the one with number 0 has stored, and then waits for ever
     program = BitProgram(
         1, 2, 3, 0, 0, 0, draw="add", slot="half", lock="bit", occupied=True, full=False, at="thread", load="",
-        unlock="bit",
+        order="weak", steer="", when="", unlock="bit",
     )  # fmt: skip
     assert program.can_fail()
     assert judge_bits(program, ENGINES).complaints == ()
