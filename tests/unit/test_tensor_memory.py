@@ -736,3 +736,61 @@ def test_a_cta_that_asks_for_more_columns_than_are_left_waits_for_itself(engine:
     text = ALLOCATES.replace("LAST", "3").replace("256", "512")
     report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 64, (), engine=engine)
     assert {finding.code for finding in report.findings if finding.severity == "error"} == {"deadlock"}
+
+
+_LOW = "and.b32 %r16, %r3, 0x3ffff; shr.u32 %r16, %r16, 4; "
+_GENERIC = "cvt.u64.u32 %rd8, %r3; cvta.shared.u64 %rd8, %rd8; cvta.to.shared.u64 %rd8, %rd8; cvt.u32.u64 %r16, %rd8; "
+MADE_DESCRIPTORS = {
+    "or of the fields": f"{_LOW} cvt.u64.u32 %rd8, %r16; or.b64 %rd8, %rd8, {A:#x};",
+    "two halves": f"{_LOW} or.b32 %r16, %r16, {A & 0xFFFFFFFF:#x}; mov.b64 %rd8, {{%r16, {A >> 32}}};",
+    "a bit field": f"cvt.u64.u32 %rd8, %r3; shr.u64 %rd8, %rd8, 4; bfi.b64 %rd8, %rd8, {A:#x}, 0, 14;",
+    "a generic address": (
+        f"{_GENERIC} bfe.u32 %r16, %r16, 4, 14; cvt.u64.u32 %rd8, %r16; or.b64 %rd8, %rd8, {A:#x};"
+    ),
+    "a step from the matrix before": (
+        f"{_LOW} cvt.u64.u32 %rd8, %r16; or.b64 %rd8, %rd8, {A:#x}; add.s64 %rd8, %rd8, 2; add.s64 %rd8, %rd8, -2;"
+    ),
+    "another lane": (
+        f"{_LOW} shfl.sync.idx.b32 %r16, %r16, 0, 31, -1; cvt.u64.u32 %rd8, %r16; or.b64 %rd8, %rd8, {A:#x};"
+    ),
+    "memory": (
+        f"{_LOW} cvt.u64.u32 %rd8, %r16; or.b64 %rd8, %rd8, {A:#x}; .local .b64 kept[2]; st.local.b64 [kept], %rd8;"
+        "ld.local.b64 %rd8, [kept];"
+    ),
+}  # fmt: skip
+NUMBERS = {
+    "a number": f"mov.b64 %rd8, {A | 0x40:#x};",
+    "a number from memory": f"ld.global.b32 %r16, [%rd2]; cvt.u64.u32 %rd8, %r16; or.b64 %rd8, %rd8, {A | 0x40:#x};",
+    "a number of the thread": f"cvt.u64.u32 %rd8, %r1; or.b64 %rd8, %rd8, {A | 0x40:#x};",
+}
+READERS = {
+    "a": multiply("f16", "%rd8"),
+    "b": multiply("f16").replace("%rd7", "%rd8"),
+    "b, where a is in tensor memory": multiply("f16", "[%r11]").replace("%rd7", "%rd8"),
+    "a copy": "tcgen05.cp.cta_group::1.128x256b [%r11], %rd8;",
+}
+
+
+def answer_of_descriptor(made: str, reader: str, engine: Engine) -> Report:
+    """The report of a launch in which a tensor core reads shared memory at the descriptor %rd8."""
+    text = with_descriptors(A, B, instruction(128, 16)) + made
+    body = program(text, fill(8, 0), ISSUE.format(issued=READERS[reader]), dump(8))
+    arguments = random_bytes("f16", 8192), NOTHING.copy(), np.zeros((128, 8), np.uint32)
+    return wsemu.check(wsemu.load_ptx(body)["k"], 1, 128, arguments, engine=engine)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("made", MADE_DESCRIPTORS)
+def test_descriptors_are_computed_from_addresses(made: str, reader: str) -> None:
+    for engine in ("vm", "reference"):
+        report = answer_of_descriptor(MADE_DESCRIPTORS[made], reader, engine)
+        assert report.verdict == "verified", report.reasons or [finding.message for finding in report.findings]
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("made", NUMBERS)
+def test_a_descriptor_that_is_a_number_is_outside_of_shared_memory(made: str, reader: str) -> None:
+    for engine in ("vm", "reference"):
+        report = answer_of_descriptor(NUMBERS[made], reader, engine)
+        assert report.verdict == "failed"
+        assert "out-of-bounds" in {finding.code for finding in report.findings}

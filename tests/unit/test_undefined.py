@@ -134,6 +134,13 @@ _PRODUCT = (
 _SUM = " ".join(f"add.f32 %f16, %f16, %f{number};" for number in range(8))
 _SCALE = " ".join(f"mul.f32 %f{number}, %f{number}, %f16;" for number in range(8))
 _FILLED = ",".join(["%f16"] * 8)
+_OTHER = (
+    "wmma.load.c.sync.aligned.row.m32n8k16.global.f32 {%f8,%f9,%f10,%f11,%f12,%f13,%f14,%f15}, [%o];",
+    "wmma.store.d.sync.aligned.row.m32n8k16.global.f32 [%o+2048], {%f8,%f9,%f10,%f11,%f12,%f13,%f14,%f15};",
+)
+"""a load and a store of a fragment of another shape"""
+_SQUARES = " ".join(f"sub.f32 %f18, %f{number}, %f16; fma.rn.f32 %f17, %f18, %f18, %f17;" for number in range(8))
+_DEVIATIONS = " ".join(f"sub.f32 %f{n}, %f{n}, %f16; mul.f32 %f{n}, %f{n}, %f17;" for n in range(8, 16))
 _ALLOCATE = "alloca.u64 %x2, 64; st.local.u32 [%x2], 5; ld.local.u32 %r1, [%x2]; st.global.u32 [%a], %r1;"
 DEFINED |= {
     "wgmma with descriptors of a variable": (
@@ -155,6 +162,10 @@ DEFINED |= {
         "wmma.load.c.sync.aligned.row.m32n8k16.global.f32 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, [%o]; "
         + _SCALE
         + "wmma.store.d.sync.aligned.row.m32n8k16.global.f32 [%o+2048], {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7};"
+    ),
+    "a fragment of another shape scaled by the mean and the deviation of a fragment": (
+        f"{_PRODUCT} mov.f32 %f16, 0f00000000; mov.f32 %f17, %f16; {_SUM} {_SQUARES} {_OTHER[0]} {_DEVIATIONS}"
+        f"{_OTHER[1]}"
     ),
     "memory of alloca that is used again in a loop": (
         f"mov.u32 %r2, 0; stacksave.u64 %x1; AGAIN: {_ALLOCATE} stackrestore.u64 %x1; add.u32 %r2, %r2, 1; "
@@ -193,6 +204,36 @@ def test_a_fragment_that_its_own_sum_scales_keeps_its_shape() -> None:
         f"{_PRODUCT} mov.f32 %f16, 0f00000000; {_SUM} {_SCALE}"
         "wmma.store.d.sync.aligned.row.m32n8k16.global.f32 [%o+2048], {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7};"
     )
+    assert answer(Row("", "", "", "error", "incomplete", body=body), "vm")[0] == "incomplete"
+
+
+_ZIP = " ".join(f"mul.f32 %f{n}, %f{n}, %f{n - 8};" for n in range(8, 16))
+_TURNED = " ".join(f"fma.rn.f32 %f{n}, %f{n}, %f16, %f{n - 8};" for n in range(8, 16))
+_EXCLUDED = " ".join(
+    f"sub.f32 %f17, %f{n - 8}, %f{(n + 1) % 8};"
+    + " ".join(f"add.f32 %f17, %f17, %f{(n + k) % 8};" for k in range(2, 8))
+    + f"mul.f32 %f{n}, %f{n}, %f17;"
+    for n in range(8, 16)
+)
+_ROWS = " ".join(
+    f"add.f32 %f{16 + n}, %f{2 * n}, %f{2 * n + 1}; add.f32 %f{16 + n}, %f{16 + n}, %f{2 * n + 4};" for n in range(2)
+)
+ELEMENTWISE = {
+    "normalized elements": f"{_SUM} {_SCALE} {_ZIP}",
+    "a sum and elements": f"{_SUM} {_TURNED}",
+    "all elements, one of them with another sign": _EXCLUDED,
+    "sums of rows": _ROWS + " ".join(f"mul.f32 %f{n}, %f{n}, %f{16 + n // 2 % 2};" for n in range(8, 16)),
+    "sums of two iterations": (
+        "mov.u32 %r18, 0; mov.f32 %f17, 0f00000000; TWICE: mov.f32 %f18, %f17; mov.f32 %f17, %f16;"
+        f"{_SUM} add.u32 %r18, %r18, 1; setp.lt.u32 %p, %r18, 3; @%p bra TWICE;"
+        "mul.f32 %f8, %f8, %f17; mul.f32 %f9, %f9, %f18;"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", ELEMENTWISE.values(), ids=ELEMENTWISE)
+def test_elements_of_a_fragment_do_not_scale_one_of_another_shape(body: str) -> None:
+    body = f"{_PRODUCT} mov.f32 %f16, 0f00000000; {_OTHER[0]} {body} {_OTHER[1]}"
     assert answer(Row("", "", "", "error", "incomplete", body=body), "vm")[0] == "incomplete"
 
 

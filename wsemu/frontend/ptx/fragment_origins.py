@@ -6,9 +6,9 @@ do not show a mistake.
 
 Detects: operands that were loaded or computed with other qualifiers, on every path, in registers.  The launch is not
 proven if it is so on some paths only, or after arithmetic with several elements.  A number
-that depends on more than two elements, such as their sum, may fill a fragment or scale its elements.  Does not detect:
-fragments that went through memory or other lanes; a mistake in the matrix (`a` in place of `b`) after arithmetic with
-the elements.
+that depends on more than two elements, such as their sum, may fill a fragment or scale all its elements
+(`fragment_factors.py`).  Does not detect: fragments that went through memory or other lanes; a mistake in the matrix
+(`a` in place of `b`) after arithmetic with the elements.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.frontend.assemble.graph import TRUE, Block, Instruction
-from wsemu.model.isa import OPERATIONS
+from wsemu.frontend.ptx.fragment_factors import MIN_ELEMENTS, UNKNOWN, Factors, is_arithmetic, solve_forward
 from wsemu.model.program import UNDEFINED
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Graph, Register
 
 
-_SEVERAL = frozenset(range(3))
+_SEVERAL = frozenset(range(MIN_ELEMENTS))
 """elements of a value that depends on more than two: a conversion packs two into one register"""
 
 
@@ -67,7 +67,6 @@ class Use(NamedTuple):
 
 _State = dict["Register", frozenset["Origin | None"]]
 """register -> the possible origins of its value, None for another value; registers without an origin are missing"""
-_UNKNOWN: frozenset[Origin | None] = frozenset({None})
 
 
 def check_fragments(graph: Graph, made: Mapping[Register, Origin], uses: Sequence[Use]) -> None:
@@ -75,42 +74,19 @@ def check_fragments(graph: Graph, made: Mapping[Register, Origin], uses: Sequenc
     if not made or not uses:
         return
     by_instruction = {id(use.instruction): use for use in uses}
-    for block, state in _solve(graph, made):
+    read = {number: [r for registers, _ in use.operands for r in registers] for number, use in by_instruction.items()}
+    factors = Factors(graph, made, read)
+    for block, state in solve_forward(graph, lambda state, instruction: _step(state, instruction, made)):
         for number, instruction in enumerate(block.instructions):
             use = by_instruction.get(id(instruction))
-            if use is not None and _judge(graph, use, state, block, number):
+            if use is not None and _judge(graph, use, _drop_factors(use, state, made, factors), block, number):
                 break
             _step(state, instruction, made)
 
 
-def _solve(graph: Graph, made: Mapping[Register, Origin]) -> list[tuple[Block, _State]]:
-    """Return the state at the start of each block."""
-    blocks = {block.index: block for block in graph.blocks}
-    first = graph.blocks[0].index
-    entering: dict[int, _State] = {first: {}}
-    pending = [first]
-    while pending:
-        index = pending.pop()
-        state = dict(entering[index])
-        for instruction in blocks[index].instructions:
-            _step(state, instruction, made)
-        for target in blocks[index].successors:
-            known = entering.get(target)
-            joined = state if known is None else _join(known, state)
-            if joined != known:
-                entering[target] = dict(joined)
-                pending.append(target)
-    return [(block, entering[block.index]) for block in list(graph.blocks) if block.index in entering]
-
-
-def _join(one: _State, other: _State) -> _State:
-    return {r: one.get(r, _UNKNOWN) | other.get(r, _UNKNOWN) for r in (*one, *other)}
-
-
 def _step(state: _State, instruction: Instruction, made: Mapping[Register, Origin]) -> None:
-    operation = OPERATIONS.get(instruction.operation)
     found: frozenset[Origin | None] = frozenset()
-    if operation is not None and operation.kind == "alu":
+    if is_arithmetic(instruction):
         for operand in instruction.operands:
             found |= state.get(operand, frozenset())
         if not instruction.operation.startswith(("mov.", "selp.")):
@@ -119,8 +95,8 @@ def _step(state: _State, instruction: Instruction, made: Mapping[Register, Origi
         origin = made.get(register)
         new = found if origin is None else frozenset({origin})
         if instruction.guard != TRUE:
-            new |= state.get(register, _UNKNOWN)
-        if new - _UNKNOWN:
+            new |= state.get(register, UNKNOWN)
+        if new - UNKNOWN:
             state[register] = new
         else:
             state.pop(register, None)
@@ -133,20 +109,40 @@ def _combine(origins: frozenset[Origin | None]) -> frozenset[Origin | None]:
         if origin is not None:
             fragment = origin._replace(whole=False, elements=frozenset())
             elements[fragment] = elements.get(fragment, frozenset()) | origin.elements
-    few = {fragment: numbers for fragment, numbers in elements.items() if len(numbers) < len(_SEVERAL)}
-    # A sum of one fragment that scales an element of another one has no place in a fragment.
-    kept = few or dict.fromkeys(elements, _SEVERAL)
-    return frozenset(fragment._replace(elements=numbers) for fragment, numbers in kept.items()) | (origins & _UNKNOWN)
+    found = (
+        fragment._replace(elements=numbers if len(numbers) < MIN_ELEMENTS else _SEVERAL)
+        for fragment, numbers in elements.items()
+    )
+    return frozenset(found) | (origins & UNKNOWN)
+
+
+def _drop_factors(use: Use, state: _State, made: Mapping[Register, Origin], factors: Factors) -> _State:
+    """Return the origins of the registers that a use reads, without the fragments from which only numbers that fill or
+    scale the operand are computed."""
+    found = {}
+    for registers, needed in use.operands:
+        origins = frozenset().union(*(state.get(register, UNKNOWN) for register in registers))
+        numbers = frozenset(
+            origin for origin in origins - UNKNOWN
+            if origin.elements == _SEVERAL and not origin.matches(needed)
+            and factors.depend_on_numbers(id(use.instruction), registers, _list_registers(made, origin))
+        )  # fmt: skip
+        found.update({register: state.get(register, UNKNOWN) - numbers for register in registers})
+    return found
+
+
+def _list_registers(made: Mapping[Register, Origin], origin: Origin) -> set[Register]:
+    """Return the registers of all fragments with these qualifiers."""
+    own = origin._replace(whole=True, elements=frozenset())
+    return {register for register, other in made.items() if other._replace(elements=frozenset()) == own}
 
 
 def _judge(graph: Graph, use: Use, state: _State, block: Block, number: int) -> bool:
     """End the run before an instruction if one of its fragments has the wrong origin, and return whether it does."""
     for registers, needed in use.operands:
         for register in registers:
-            origins = state.get(register, _UNKNOWN)
+            origins = state.get(register, UNKNOWN)
             several = any(origin is not None and origin.elements == _SEVERAL for origin in origins)
-            if several and len(set(registers)) == 1:
-                origins = frozenset(origin for origin in origins if origin is None or origin.elements != _SEVERAL)
             wrong = sorted(str(origin) for origin in origins if origin is not None and not origin.matches(needed))
             if wrong and len(wrong) == len(origins) and not several:
                 _stop(graph, block, number, _trap(graph, use, needed, wrong[0]))

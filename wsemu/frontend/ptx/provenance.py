@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.model.isa import OPERATIONS
+from wsemu.model.matrix import WGMMA, vector_counts
 from wsemu.model.multicast import replica_name
 from wsemu.model.program import SharedArray
+from wsemu.model.tensor_memory import TENSOR_A
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,9 +39,7 @@ _ACCESSES = frozenset(
     or name.startswith("mbarrier.wait")
 ) - {"mbarrier.pending_count"}
 """operations that access one address, their first operand"""
-
-
-_TAKE_ADDRESSES = ("mbarrier.", "cp.async.", "bulk.", "tensor.")
+_TAKE_ADDRESSES = ("mbarrier.", "cp.async.", "bulk.", "tensor.", "tcgen05.alloc", "tcgen05.commit")
 """start of the names of operations that store none of their operands"""
 
 
@@ -99,7 +99,20 @@ def passed_operands(instruction: Instruction) -> Sequence[Register]:
         return ()
     if name.startswith("async."):
         return instruction.operands[2:]
+    if descriptors := list_descriptors(instruction):
+        return [operand for number, operand in enumerate(instruction.operands) if number not in descriptors]
     return instruction.operands[operation is not None and operation.kind in ("load", "store", "atomic") :]
+
+
+def list_descriptors(instruction: Instruction) -> tuple[int, ...]:
+    """Return the operands that describe matrices in shared memory."""
+    name = instruction.operation
+    if name in WGMMA:
+        of_a = vector_counts(name, instruction.auxiliary)[1]
+        return (0, of_a) if WGMMA[name].shared else (of_a,)
+    if name == "tcgen05.mma":
+        return (1,) if instruction.auxiliary & TENSOR_A else (0, 1)
+    return (1,) if name == "tcgen05.cp" else ()
 
 
 def _retype(graph: Graph, elements: Mapping[str, set[str]]) -> None:

@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.memory import FORBIDDEN
-from wsemu.frontend.ptx.provenance import passed_operands
+from wsemu.frontend.ptx.provenance import list_descriptors, passed_operands
 from wsemu.model.isa import (
     ANYWHERE,
     FIRST_ARRAY,
@@ -29,7 +29,6 @@ from wsemu.model.isa import (
     OPERATIONS,
     SEGMENT_SHIFT,
 )
-from wsemu.model.matrix import WGMMA, vector_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +63,8 @@ _LOADED = ANYWHERE + 1
 """flag of an address that is computed from results of loads, or of other operations than arithmetic"""
 _LAST_MATRIX = (1 << 14) - 1
 """descriptor of a matrix at the last address that it can name, beyond shared memory"""
+_TENSOR_VERSION = 1 << 46
+"""field that all descriptors of `tcgen05` contain"""
 _HAVE_OFFSET = ("mbarrier.", "cp.async.")
 """start of the names of operations whose `immediate` is added to the address"""
 
@@ -96,25 +97,20 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
 def _move_numbers(graph: Graph, instruction: Instruction, held: dict[Register, int]) -> None:
     """Move the shared memory of an asynchronous operation out of bounds if its address, or the descriptor of a matrix,
     is a number."""
-    descriptors = _list_descriptors(instruction)
-    for number in (*_IN_SHARED.get(instruction.operation, ()), *descriptors):
+    for number in _IN_SHARED.get(instruction.operation, ()):
         reached = held.get(instruction.operands[number], 0)
-        if reached & IN_SHARED or (reached and not reached & _LOADED):
-            continue
-        before, after = instruction.operands[:number], instruction.operands[number + 1 :]
-        outside = graph.constant("b64", _LAST_MATRIX if number in descriptors else 0)
-        instruction.operands = (*before, outside, *after)
-        if instruction.operation.startswith(_HAVE_OFFSET):
-            instruction.immediate = 0
+        if not reached & IN_SHARED and (not reached or reached & _LOADED):
+            _replace_operand(instruction, number, graph.constant("b64", 0))
+            if instruction.operation.startswith(_HAVE_OFFSET):
+                instruction.immediate = 0
+    version = _TENSOR_VERSION if instruction.operation.startswith("tcgen05.") else 0
+    for number in list_descriptors(instruction):
+        if not held.get(instruction.operands[number], 0) & IN_SHARED:
+            _replace_operand(instruction, number, graph.constant("b64", version | _LAST_MATRIX))
 
 
-def _list_descriptors(instruction: Instruction) -> tuple[int, ...]:
-    """Return the operands that describe matrices in shared memory."""
-    name = instruction.operation
-    if name in WGMMA:
-        of_a = vector_counts(name, instruction.auxiliary)[1]
-        return (0, of_a) if WGMMA[name].shared else (of_a,)
-    return (1,) if name in ("tcgen05.mma", "tcgen05.cp") else ()
+def _replace_operand(instruction: Instruction, number: int, register: Register) -> None:
+    instruction.operands = (*instruction.operands[:number], register, *instruction.operands[number + 1 :])
 
 
 def _shares_local(instruction: Instruction, local: dict[Register, int], held: dict[Register, int]) -> bool:

@@ -1,0 +1,142 @@
+"""Distinguish numbers that are computed from a `wmma` fragment, such as its sum, from its elements.
+
+A kernel may fill a fragment with such a number or scale all its elements by it, whatever the shapes of the two
+fragments.  Then all elements depend on the other fragment through the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wsemu.frontend.assemble.graph import TRUE
+from wsemu.model.isa import OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from wsemu.frontend.assemble.graph import Block, Graph, Instruction, Register
+
+    _State = dict[Register, frozenset[Any]]
+
+MIN_ELEMENTS = 3
+"""minimum elements from which a number is computed: a conversion packs two elements into one register"""
+_MAX_NUMBERS = 2
+"""maximum numbers that scale a fragment, such as the mean and the deviation of elements"""
+UNKNOWN: frozenset[Any] = frozenset({None})
+"""state of a register that no instruction has written"""
+_NOTHING: frozenset[Any] = frozenset()
+
+
+def solve_forward(graph: Graph, step: Callable[[_State, Instruction], None]) -> list[tuple[Block, _State]]:
+    """Return the state of the registers at the start of each block that may be reached.  `step` updates a state."""
+    blocks = {block.index: block for block in graph.blocks}
+    first = graph.blocks[0].index
+    entering: dict[int, _State] = {first: {}}
+    pending = [first]
+    while pending:
+        index = pending.pop()
+        state = dict(entering[index])
+        for instruction in blocks[index].instructions:
+            step(state, instruction)
+        for target in blocks[index].successors:
+            known = entering.get(target)
+            joined = state if known is None else _join(known, state)
+            if joined != known:
+                entering[target] = dict(joined)
+                pending.append(target)
+    return [(block, entering[block.index]) for block in list(graph.blocks) if block.index in entering]
+
+
+def _join(one: _State, other: _State) -> _State:
+    return {r: one.get(r, UNKNOWN) | other.get(r, UNKNOWN) for r in (*one, *other)}
+
+
+def is_arithmetic(instruction: Instruction) -> bool:
+    """Return whether an instruction computes its results from its operands alone."""
+    operation = OPERATIONS.get(instruction.operation)
+    return operation is not None and operation.kind == "alu"
+
+
+class _Value(NamedTuple):
+    """The value that an instruction computes, or None for other values."""
+
+    register: Register
+    instruction: int
+
+
+class Factors:
+    """The numbers through which the operands of instructions depend on fragments."""
+
+    def __init__(self, graph: Graph, made: Collection[Register], uses: Mapping[int, Iterable[Register]]) -> None:
+        self._graph, self._made, self._uses = graph, made, uses
+        self._sources: dict[_Value, frozenset[_Value]] = {}
+        """value -> the values from which it is computed"""
+
+    def depend_on_numbers(self, use: int, registers: Sequence[Register], fragment: Collection[Register]) -> bool:
+        """Return whether the operands of a use depend on the registers of a fragment only through the same numbers,
+        each of which is computed from several elements."""
+        given = self._operands.get(use)
+        if given is None or len(registers) == 1:
+            return False
+        dependent = self._find_dependent(fragment)
+        reached = [self._reach(given[register], dependent) for register in registers]
+        if any(value in self._reach(self._sources[value], dependent) for value in set[_Value]().union(*reached)):
+            return False  # a loop may keep numbers of several iterations
+        elements = {value for value in dependent if value.register in fragment}
+        ends = elements.union(set[_Value].intersection(*reached))
+        found = {frozenset(self._reach(given[register], dependent, ends) & ends) for register in registers}
+        numbers = next(iter(found))
+        return len(found) == 1 and len(numbers) <= _MAX_NUMBERS and all(
+            len(self._reach({number}, dependent) & elements) >= MIN_ELEMENTS for number in numbers
+        )  # fmt: skip
+
+    @cached_property
+    def _operands(self) -> dict[int, _State]:
+        """values of the operands of each use"""
+        found: dict[int, _State] = {}
+        for block, state in solve_forward(self._graph, self._step):
+            for instruction in block.instructions:
+                if id(instruction) in self._uses:
+                    found[id(instruction)] = {r: state.get(r, UNKNOWN) for r in self._uses[id(instruction)]}
+                self._step(state, instruction)
+        return found
+
+    def _step(self, state: _State, instruction: Instruction) -> None:
+        read = _NOTHING.union(*(state.get(operand, _NOTHING) for operand in instruction.operands))
+        for register in instruction.results:
+            value, new = _Value(register, id(instruction)), UNKNOWN
+            if register in self._made or is_arithmetic(instruction):
+                self._sources[value] = self._sources.get(value, _NOTHING)
+                if register not in self._made:
+                    self._sources[value] |= read - UNKNOWN
+                new = frozenset({value})
+            state[register] = new if instruction.guard == TRUE else new | state.get(register, UNKNOWN)
+
+    def _find_dependent(self, fragment: Collection[Register]) -> set[_Value]:
+        """Return the values that depend on the registers of a fragment, and those registers."""
+        results: dict[_Value, list[_Value]] = defaultdict(list)
+        for value, sources in self._sources.items():
+            for source in sources:
+                results[source].append(value)
+        found = {value for value in self._sources if value.register in fragment}
+        pending = list(found)
+        while pending:
+            new = set(results[pending.pop()]) - found
+            found |= new
+            pending += new
+        return found
+
+    def _reach(
+        self, values: Iterable[_Value], within: Collection[_Value], ends: Collection[_Value] = ()
+    ) -> set[_Value]:
+        """Return the values of a set from which some values are computed, and these.  The search stops at `ends`."""
+        found: set[_Value] = set()
+        pending = list(values)
+        while pending:
+            value = pending.pop()
+            if value in within and value not in found:
+                found.add(value)
+                pending += () if value in ends else self._sources[value]
+        return found
