@@ -180,7 +180,7 @@ VARIANTS = {f"{family}, changed": family for family in FAMILIES}
 """families whose programs are modified -> the family of programs.py"""
 SHARES = {
     "barriers": {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4},
-    "phases": {"ring": 6, "mixed phases": 2, "leaving": 1},
+    "phases": {"ring": 6, "mixed phases": 2, "leaving": 1, "kept": 3, "renewed": 2},
     "atomics": {"strong": 2, "protocols": 2, "patterns": 1},
     "clusters": {"clustered": 1},
     "steered": {"steered": 1},

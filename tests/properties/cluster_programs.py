@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Engine
 
 (ADD, DROP, EXPECT_ARRIVE, EXPECT, WAIT, PEEK, LOAD, COPY, INC, NOINC, COPIED, OUT, OVER_OUT, READ_OUT, READ, WRITE,
- FENCE, SYNC, _, SEND, SYNC_RELAXED) = range(1, len(KINDS))  # fmt: skip
+ FENCE, SYNC, _, SEND, SYNC_RELAXED) = range(1, 1 + KINDS.index("Z"))  # fmt: skip
 MEETING: Final = 7
 """the named barrier that represents that of the cluster"""
 

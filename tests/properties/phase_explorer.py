@@ -1,6 +1,6 @@
 """Abstract programs of mbarriers, copies and named barriers, and every interleaving of one.
 
-A program has 1 to 3 threads and up to 4 mbarriers, made before any thread starts.  It is written as in
+A program has 1 to 3 threads and up to 4 mbarriers, which are initialized before any thread starts.  It is written as in
 `2 1 | t0: x(0,16) T(0,1) | t1: w(0,0) R(1) a(1)`: the arrivals that each mbarrier waits for, then what each thread
 does.
 
@@ -11,6 +11,10 @@ does.
     g(v)  i(b)  n(b)  C(k)       cp.async into v, cp.async.mbarrier.arrive without and with .noinc, wait_group k
     O(v)  G(k)  Q(k)             bulk store of v, a group of its own; wait_group k, wait_group.read k
     R(v)  W(v)  P                plain read and write of v; fence.proxy.async
+    k(b,p)  u(b,p)               test the phase of parity p of b and keep the result; wait unless that result is true
+    t(b,n)  v(b,n)  c(n,how)     arrive on b and keep the token as number n; wait for the phase of token n; change token
+                                 n: add 1 (how = 0), change its parity (1), or set it to 0 (2)
+    D(b)  B(b,c)                 inval; init with count c
     S(b,c)  A(b,c)  Z(b,c)       named barrier b of c warps: sync, arrive, a sync that gives nothing but its time
 
 Semantics, from the PTX ISA: arrivals count down, bytes that were expected and have not come keep the phase open, and a
@@ -33,7 +37,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-DEADLOCK, OVER, PHASES, BYTES = "deadlock", "over-arrival", "phases", "bytes"
+DEADLOCK, OVER, PHASES, BYTES, LIFETIME = "deadlock", "over-arrival", "phases", "bytes", "lifetime"
+NO_TOKEN = "no-token"
+"""a wait for the phase of a number that is no token of its mbarrier: what follows is undefined"""
 RACE, PROXY, OUTLIVES, MISMATCH, TOO_LATE = (
     "race",
     "proxy",
@@ -44,14 +50,17 @@ RACE, PROXY, OUTLIVES, MISMATCH, TOO_LATE = (
 VARIABLES: Final = 3
 SIZE: Final = 16
 """bytes of a variable, and of a copy"""
-ARRIVALS: Final = frozenset("adx")
-WAITS: Final = frozenset("wp")
+ARRIVALS: Final = frozenset("adxt")
+WAITS: Final = frozenset("wpuv")
 CREDITS: Final = frozenset("TV")
 """bulk copies, whose bytes an mbarrier gets"""
 MEETINGS: Final = frozenset("SAZ")
 MOST_STATES: Final = 40_000
 NO_PHASE: Final = -2
 """what an expectation of no bytes meets that does nothing"""
+UNTESTED: Final = -1, NO_PHASE, False
+LIFE: Final = 1 << 16
+"""first phase of an mbarrier after its second initialization; twice as much after the third"""
 
 
 class Step(NamedTuple):
@@ -64,7 +73,7 @@ class Step(NamedTuple):
     def __str__(self) -> str:
         if self.kind == "P":
             return "P"
-        if self.kind in "xewpSAZTV":
+        if self.kind in "xewpkutvcBSAZTV":
             return f"{self.kind}({self.place},{self.number})"
         return f"{self.kind}({self.place})"
 
@@ -99,12 +108,17 @@ class Mbarrier(NamedTuple):
     pending: int
     expected: int
     tx: int
+    live: bool = True
 
     def settled(self) -> Mbarrier:
         """After the phase has completed, if it does."""
         if self.pending or self.tx:
             return self
         return Mbarrier(self.phase + 1, self.expected, self.expected, 0)
+
+    def asked(self, parity: int) -> int:
+        """The phase that a wait by parity is for."""
+        return self.phase - (self.phase & 1 != parity & 1)
 
 
 class Named(NamedTuple):
@@ -123,6 +137,10 @@ class State(NamedTuple):
     mbarriers: tuple[Mbarrier, ...]
     named: tuple[Named, ...]
     under_way: tuple[tuple[int, int], ...]
+    kept: tuple[tuple[int, int, bool], ...] = ()
+    """for each thread, the mbarrier and the phase of its last kept test, and whether the phase was complete"""
+    tokens: tuple[tuple[int, int, tuple[int, int]], ...] = ()
+    """(thread, number of a token, its mbarrier and phase), sorted"""
 
 
 class FaultError(Exception):
@@ -139,12 +157,15 @@ class Explorer:
         """(thread, step) -> the phase, or generation, in which it was first met"""
         self.faults: set[str] = set()
         self.completes = False
+        self.differs = self.replaces = False
+        """whether a kept result may guard a wait for another phase, and whether it may replace such a wait"""
         self.known = True
         """False: there are too many states"""
 
     def start(self) -> State:
         made = tuple(Mbarrier(0, n, n, 0) for n in self.program.counts)
-        return State((0,) * len(self.program.threads), made, tuple(Named(0, 0, 0, ()) for _ in self.used), ())
+        threads = len(self.program.threads)
+        return State((0,) * threads, made, tuple(Named(0, 0, 0, ()) for _ in self.used), (), (UNTESTED,) * threads)
 
     def explore(self) -> set[str]:
         """What goes wrong in some interleaving, of the barriers."""
@@ -209,6 +230,18 @@ class Explorer:
         kind, place, number = self.program.threads[thread][at]
         who = (thread, at)
         after = state._replace(at=(*state.at[:thread], at + 1, *state.at[thread + 1 :]))
+        if kind in "DB":
+            return self._renewed(after, place, number, live=kind == "B")
+        if kind == "c":
+            return _with_token(after, thread, place, (place, NO_PHASE))
+        if kind == "u" and self._is_replaced(state, who):
+            return after
+        if kind in "adxewpktuvTVin" and not state.mbarriers[place].live:
+            raise FaultError(LIFETIME)
+        if kind == "k":
+            return self._tested(after, thread, who)
+        if kind == "v":
+            return self._awaited(after, who)
         if kind in WAITS:
             phase = state.mbarriers[place].phase
             if phase & 1 == number & 1:
@@ -217,7 +250,9 @@ class Explorer:
             return after
         if kind in MEETINGS:
             return self._named(after, thread, who, kind, place, number)
-        if kind in "adxei":
+        if kind == "t":
+            after = _with_token(after, thread, number, (place, state.mbarriers[place].phase))
+        if kind in "adxeit":
             old = state.mbarriers[place]
             empty = kind == "e" and not number and bool(old.pending or old.tx)
             self._meets(who, NO_PHASE if empty else old.phase)
@@ -234,6 +269,48 @@ class Explorer:
             old = after.mbarriers[place]
             after = _with(after, place, old._replace(expected=old.expected - 1))
         return self._arrived(after, place) if kind in ARRIVALS else after
+
+    def _renewed(self, state: State, place: int, count: int, *, live: bool) -> State:
+        """After an inval, or after an init (`live`)."""
+        old = state.mbarriers[place]
+        if old.live == live or (old.live and old.tx):
+            raise FaultError(LIFETIME)
+        base = old.phase // LIFE * LIFE
+        return _with(state, place, Mbarrier(base + LIFE, count, count, 0) if live else old._replace(live=False))
+
+    def _tested(self, state: State, thread: int, who: tuple[int, int]) -> State:
+        """After a test whose result is kept."""
+        step = self.program.threads[thread][who[1]]
+        mbarrier = state.mbarriers[step.place]
+        asked = mbarrier.asked(step.number)
+        self.differs |= self.phase.setdefault(who, asked) != asked
+        kept = step.place, asked, asked < mbarrier.phase
+        return state._replace(kept=(*state.kept[:thread], kept, *state.kept[thread + 1 :]))
+
+    def _is_replaced(self, state: State, who: tuple[int, int]) -> bool:
+        """Whether the success of a kept test replaces a wait."""
+        thread, at = who
+        step, (place, phase, done) = self.program.threads[thread][at], state.kept[thread]
+        mbarrier = state.mbarriers[step.place]
+        same = mbarrier.live and (place, phase) == (step.place, mbarrier.asked(step.number))
+        self.differs |= place >= 0 and not same
+        self.replaces |= done and not same
+        if done:
+            self._meets(who, phase)
+        return done
+
+    def _awaited(self, state: State, who: tuple[int, int]) -> State | None:
+        """After a wait for the phase of a token; None while it has to wait."""
+        thread, at = who
+        step = self.program.threads[thread][at]
+        place, asked = next((token for t, n, token in state.tokens if (t, n) == (thread, step.number)), (-1, NO_PHASE))
+        phase = state.mbarriers[step.place].phase
+        if place != step.place or asked not in (phase, phase - 1) or asked // LIFE != phase // LIFE:
+            raise FaultError(NO_TOKEN)
+        if asked == phase:
+            return None
+        self._meets(who, asked)
+        return state
 
     def _arrived(self, state: State, place: int) -> State:
         old = state.mbarriers[place]
@@ -279,6 +356,11 @@ def _with(state: State, place: int, mbarrier: Mbarrier) -> State:
     return state._replace(mbarriers=(*state.mbarriers[:place], mbarrier, *state.mbarriers[place + 1 :]))
 
 
+def _with_token(state: State, thread: int, number: int, token: tuple[int, int]) -> State:
+    others = (other for other in state.tokens if other[:2] != (thread, number))
+    return state._replace(tokens=tuple(sorted((*others, (thread, number, token)))))
+
+
 class Outlook(NamedTuple):
     """What the interleavings of a program show."""
 
@@ -295,6 +377,10 @@ class Outlook(NamedTuple):
     """an access to another CTA's memory of which nothing but its request comes before the end there: a warning"""
     same: bool = False
     """stores that nothing orders, all of one value: a warning"""
+    differs: bool = False
+    """a kept result may guard a wait for another phase, which wsemu may leave undecided"""
+    replaces: bool = False
+    """a kept success may replace a wait for another phase, which is never verified"""
 
 
 class Where(NamedTuple):
@@ -309,8 +395,9 @@ def outlook(program: Program, where: Where | None = None) -> Outlook:
     program = without_empty(program)
     explorer = Explorer(program)
     faults = explorer.explore()
-    if not explorer.known or faults:
-        return Outlook(frozenset(faults), explorer.completes, explorer.known, war=False)
+    kept = {"differs": explorer.differs, "replaces": explorer.replaces}
+    if not explorer.known or faults or explorer.differs:
+        return Outlook(frozenset(faults), explorer.completes, explorer.known, war=False, **kept)
     order = Order(program, explorer.phase)
     found, war = order.faults()
     late, requested, stored = order.at_the_end(where)
@@ -565,7 +652,7 @@ class Order:
         object")."""
         for node in self.nodes:
             kind = self.kind(node)
-            if kind not in ("a", "d", "x", "i", "n"):
+            if kind not in ("a", "d", "x", "i", "n", "t"):
                 continue
             t, k = node
             place = self.threads[t][k].place
@@ -577,7 +664,7 @@ class Order:
                 and ((w[0], w[1] + 1) == node or node in self.later[w[0], w[1] + 1])
                 for w in self.nodes
             )
-            if phase and not seen:
+            if phase % LIFE and not seen:
                 return True
         return False
 

@@ -1,7 +1,9 @@
 """Random programs of mbarriers and copies (see phase_explorer.py), and the kernel that executes them.
 
 `ring` programs are producers and consumers with full and empty mbarriers, filled in one of five ways; `mixed` programs
-are random steps.  Rings get up to two random edits, so that about half are correct and most others only just fail.
+are random steps.  In `kept` programs, threads test phases before they wait for them; in `renewed` ones, tokens and
+results of tests are used after the mbarrier was initialized again.  Rings get up to two random edits, so that about
+half are correct and most others only just fail.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ import wsemu
 from tests.properties.phase_explorer import (
     ARRIVALS,
     DEADLOCK,
+    LIFETIME,
     MISMATCH,
+    NO_TOKEN,
     OUTLIVES,
     OVER,
     PROXY,
@@ -41,10 +45,11 @@ THREADS: Final = 3
 MBARRIERS: Final = 4
 LONGEST: Final = 16
 """operations of a program, about"""
-KINDS: Final = " adxewpTginCOGQRWPSAVZ"
+KINDS: Final = " adxewpTginCOGQRWPSAVZkutvcDB"
 """a step's kind, as a number in the table that the kernel reads; 0: the thread ends"""
 (ADD, DROP, EXPECT_ARRIVE, EXPECT, WAIT, PEEK, LOAD, COPY, INC, NOINC, COPIED, OUT, OVER_OUT, READ_OUT, READ, WRITE,
- FENCE, SYNC, ARRIVE, SEND, SYNC_RELAXED) = range(1, len(KINDS))  # fmt: skip
+ FENCE, SYNC, ARRIVE, SEND, SYNC_RELAXED, KEEP, GUARDED, TOKEN, TOKEN_WAIT, CHANGE, INVAL,
+ INIT) = range(1, len(KINDS))  # fmt: skip
 
 
 @cuda.jit
@@ -66,6 +71,8 @@ def interpreter(table, counts, source, sink):
         ptx.fence_proxy_async()
     cuda.syncthreads()
     total = float32(0)
+    kept = False
+    first = second = uint64(0)
     for step in range(table.shape[1]):
         kind, place, number = table[warp, step, 0], table[warp, step, 1], table[warp, step, 2]
         if kind == SYNC:
@@ -90,6 +97,38 @@ def interpreter(table, counts, source, sink):
                 if not ptx.mbarrier_test_wait_parity(bars, place, number):
                     while not ptx.mbarrier_test_wait_parity(bars, place, number):
                         pass
+            elif kind == KEEP:
+                kept = ptx.mbarrier_test_wait_parity(bars, place, number)
+            elif kind == GUARDED:
+                if not kept:
+                    while not ptx.mbarrier_test_wait_parity(bars, place, number):
+                        pass
+            elif kind == TOKEN:
+                token = ptx.mbarrier_arrive(bars, place)
+                if number == 0:
+                    first = token
+                else:
+                    second = token
+            elif kind == TOKEN_WAIT:
+                token = first if number == 0 else second
+                while not ptx.mbarrier_test_wait(bars, place, token):
+                    pass
+            elif kind == CHANGE:
+                token = first if place == 0 else second
+                if number == 0:
+                    token += uint64(1)
+                elif number == 1:
+                    token ^= uint64(1 << 63)
+                else:
+                    token = uint64(0)
+                if place == 0:
+                    first = token
+                else:
+                    second = token
+            elif kind == INVAL:
+                ptx.mbarrier_inval(bars, place)
+            elif kind == INIT:
+                ptx.mbarrier_init(bars, place, number)
             elif kind == LOAD:
                 ptx.cp_async_bulk_global_to_shared(tile, (number, 0), source, 0, 16, bars, place)
             elif kind == COPY:
@@ -217,6 +256,66 @@ def leaving(random: Random) -> Program:
     return _edited(random, counts, made)
 
 
+def kept(random: Random) -> Program:
+    """A program of another family whose threads test phases some steps before they wait for them."""
+    program = random.choice((ring, ring, ring, mixed))(random)
+    threads = []
+    for steps in program.threads:
+        made: list[Step] = []
+        last = 0
+        for step in steps:
+            if step.kind in "wp" and random.random() < 0.7:
+                place, parity = step.place, step.number
+                if random.random() < 0.08:
+                    place = random.randrange(0, len(program.counts))
+                if random.random() < 0.05:
+                    parity ^= 1
+                early = random.randrange(0, 6)
+                made.insert(max(last, len(made) - early), Step("k", place, parity))
+                made.append(Step("u", step.place, step.number))
+                last = len(made)
+            else:
+                made.append(step)
+        threads.append(made)
+    return Program(program.counts, tuple(map(tuple, threads)))
+
+
+def renewed(random: Random) -> Program:
+    """Threads that arrive on an mbarrier and wait for the phases of their tokens; it is initialized again in between,
+    and some results and tokens are used after that."""
+    threads, counts = random.randrange(1, THREADS + 1), [0, 0]
+    counts[:] = (threads, random.randrange(1, threads + 1)) if random.random() < 0.5 else (threads,)
+    made: list[list[Step]] = [[] for _ in range(threads)]
+    lives = random.choice((1, 2, 2, 2, 3))
+    for life in range(lives):
+        rounds = random.choice((1, 1, 2))
+        for steps in made:
+            for turn in range(rounds):
+                number = random.randrange(0, 2)
+                steps.append(Step("t", 0, number))
+                if random.random() < 0.3:
+                    steps.append(Step("k", 0, turn & 1))
+                if random.random() < 0.08:
+                    steps.append(Step("c", number, random.randrange(0, 3)))
+                how, used = random.random(), number if random.random() < 0.9 else number ^ 1
+                steps.append(Step("v", 0, used) if how < 0.6 else Step("u" if how < 0.85 else "w", 0, turn & 1))
+        if life + 1 < lives:
+            for t, steps in enumerate(made):
+                steps.append(Step("S", 0, threads))
+                steps += [Step("D", 0), Step("B", 0, threads)] * (t == 0)
+                steps.append(Step("S", 0, threads))
+                if random.random() < 0.1:
+                    steps.append(Step("v", 0, random.randrange(0, 2)))
+    program = _edited(random, tuple(counts), made)
+    return program._replace(threads=tuple(map(_changed_once, program.threads)))
+
+
+def _changed_once(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps without changes of a token after its first one, which might make it a token again."""
+    first = {number: k for k, (kind, number, _) in reversed([*enumerate(steps)]) if kind == "c"}
+    return tuple(step for k, step in enumerate(steps) if step.kind != "c" or first[step.place] == k)
+
+
 def _random_step(random: Random, mbarriers: int, threads: int) -> Step:
     kind = random.choice("aaaxwwwwpdeTTginCOGRWPSA")
     place = random.randrange(0, mbarriers)
@@ -285,7 +384,7 @@ EDITS: Final[tuple[Callable[[Random, list[Step], list[int], int], None], ...]] =
     _remove, _remove, _swap, _swap, _repeat, _insert, _other_number, _other_place, _other_count,
 )  # fmt: skip
 PHASE_FAMILIES: Final[dict[str, Callable[[Random], Program]]] = {
-    "ring": ring, "mixed phases": mixed, "leaving": leaving,
+    "ring": ring, "mixed phases": mixed, "leaving": leaving, "kept": kept, "renewed": renewed,
 }  # fmt: skip
 
 
@@ -295,6 +394,8 @@ HARMLESS: Final = frozenset({"uncovered-expectation"})
 """what may be found where no interleaving fails: an expectation that nothing waits for, whose surplus is harmless"""
 SURE: Final = {DEADLOCK, OVER, MISMATCH}
 """codes of what the run itself shows, so that some interleaving does"""
+UNDEFINED: Final = {NO_TOKEN, LIFETIME}
+"""faults after which the run may do anything"""
 ACCESSES: Final = {RACE, PROXY, OUTLIVES, TOO_LATE}
 
 
@@ -325,6 +426,9 @@ def judged_phases(
         errors = {finding.code for finding in report.findings if finding.severity == "error"}
         named = ", ".join(sorted(errors)) or "nothing"
         shown = ", ".join(sorted(can.faults)) or "no fault"
+        if can.differs:
+            complaints += _judge_kept(can, engine, report)
+            continue
         if report.verdict == "incomplete" or (report.verdict == "failed") != bool(errors):
             complaints.append(f"{engine}: the verdict is {report.verdict}, found {named}")
         elif bool(errors) != bool(can.faults):
@@ -332,7 +436,7 @@ def judged_phases(
                 harmless = True
             else:
                 complaints.append(f"{engine}: found {named}, and the interleavings show {shown}")
-        for code in errors & SURE - can.faults if can.faults else ():
+        for code in errors & SURE - can.faults if can.faults.isdisjoint(UNDEFINED) and can.faults else ():
             complaints.append(f"{engine}: {code} cannot happen; the interleavings show {shown}")
         told = errors - HARMLESS - {"phase-alias"}
         also = {RACE} if can.same else set()  # stores of one value are a warning where nothing else fails
@@ -356,6 +460,14 @@ def judged_phases(
         if not can.faults and not errors and warns != can.requested:
             complaints.append(f"{engine}: dsmem-relaxed-exit is {'' if warns else 'not '}found")
     return JudgedPhases(str(program), can, complaints, harmless)
+
+
+def _judge_kept(can: Outlook, engine: Engine, report: wsemu.Report) -> list[str]:
+    """Complaints about the verdict on a program whose kept results may guard waits for other phases."""
+    if (can.faults or can.replaces) and report.verdict == "verified":
+        shown = ", ".join(sorted(can.faults)) or "that a success replaces a wait for another phase"
+        return [f"{engine}: the verdict is verified, and the interleavings show {shown}"]
+    return []
 
 
 def smaller_phases(program: Program, fails: Callable[[Program], bool]) -> Program:

@@ -15,7 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.properties.phase_explorer import outlook, parse
-from tests.properties.phase_programs import PHASE_FAMILIES, judged_phases
+from tests.properties.phase_programs import PHASE_FAMILIES, check_program, judged_phases
 from wsemu.model.settings import Engine
 
 EXAMPLES = {
@@ -63,8 +63,30 @@ EXAMPLES = {
     "1 1 | t0: x(1,16) T(1,0) | t1: P W(0) a(0) w(1,0) O(0) G(0)": "proxy",
     "1 1 1 | t0: P W(0) a(0) | t1: w(0,0) P x(1,16) T(1,0) w(1,0) | t2: w(0,0) x(2,16) T(2,0) w(2,0)": "proxy",
     "1 1 1 | t0: P W(0) a(0) | t1: w(0,0) P x(1,16) T(1,0) w(1,0) | t2: w(0,0) P x(2,16) T(2,0) w(2,0)": "",
+    "1 | t0: t(0,0) k(0,0) u(0,0)": "",
+    "1 | t0: t(0,0) v(0,0) D(0) B(0,1) t(0,1) v(0,1)": "",
+    "1 | t0: t(0,0) w(0,0) D(0) B(0,1) t(0,1) v(0,0)": "no-token",
+    "1 | t0: t(0,0) w(0,0) D(0) B(0,1) v(0,0)": "no-token",
+    "1 | t0: t(0,0) c(0,0) v(0,0)": "no-token",
+    "1 | t0: t(0,0) c(0,1) v(0,0)": "no-token",
+    "1 1 | t0: t(0,0) v(1,0)": "no-token",
+    "1 | t0: a(0) B(0,1)": "lifetime",
+    "1 | t0: a(0) D(0) | t1: w(0,0)": "lifetime",
+    "2 | t0: a(0) w(0,0) S(0,2) D(0) B(0,1) | t1: a(0) w(0,0) S(0,2)": "",
+    "1 1 1 | t0: w(2,0) k(0,1) w(0,0) a(1) u(0,1) | t1: a(0) a(2) w(1,0) a(0)": "",
 }
 """a program -> what its interleavings show"""
+KEPT = (
+    "1 1 | t0: k(0,1) w(0,0) a(1) u(0,1) | t1: a(0) w(1,0) a(0)",
+    "1 1 | t0: a(0) w(1,0) a(0) | t1: k(0,1) w(0,0) a(1) u(0,1)",
+    "2 | t0: a(0) k(0,0) w(0,0) a(0) w(0,1) u(0,1) | t1: a(0) w(0,0) a(0) w(0,1)",
+    "1 1 | t0: a(0) a(1) k(0,0) u(1,0)",
+    "1 | t0: a(0) k(0,0) u(0,0) D(0) B(0,1) u(0,0)",
+    "1 | t0: a(0) k(0,0) D(0) B(0,1) a(0) u(0,0)",
+    "1 | t0: a(0) k(0,0) D(0) u(0,0)",
+    f"1 | t0: a(0) k(0,0) {'D(0) B(0,1) ' * 256}a(0) u(0,0)",
+)
+"""programs that keep a success, in some interleaving, and skip a wait for another phase by it"""
 
 
 @pytest.mark.parametrize("line", EXAMPLES)
@@ -78,6 +100,14 @@ def test_the_verdict_of_examples(line: str, engine: Engine) -> None:
 @pytest.mark.parametrize("line", EXAMPLES)
 def test_what_enumeration_shows_of_examples(line: str) -> None:
     assert outlook(parse(line)).faults == set(EXAMPLES[line].split())
+
+
+@pytest.mark.parametrize("line", KEPT)
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_kept_success_that_replaces_a_wait_for_another_phase_is_never_verified(line: str, engine: Engine) -> None:
+    program = parse(line)
+    assert outlook(program).replaces
+    assert check_program(program, engine).verdict != "verified"
 
 
 @pytest.mark.parametrize("family", PHASE_FAMILIES)
@@ -96,3 +126,14 @@ def test_the_programs_are_a_fair_mix() -> None:
         seen.update(faults or ["none"])
     assert seen["none"] > 100
     assert min(seen[fault] for fault in ("deadlock", "phases", "race", "proxy", "bytes")) > 3
+
+
+def test_programs_that_keep_results_are_a_fair_mix() -> None:
+    source = random.Random(2)
+    for family in ("kept", "renewed"):
+        seen = Counter[str]()
+        for _ in range(150):
+            can = outlook(PHASE_FAMILIES[family](source))
+            seen.update(can.faults or ["none"])
+            seen["another phase"] += can.replaces
+        assert min(seen["none"], seen["another phase"]) > 10, seen

@@ -953,7 +953,7 @@ def identify_phase(m, registers, i, mask):
             if b.live:
                 odd = load_u32(registers + i.b + 4 * lane) & 1
                 done = odd != b.phase & 1
-                found = number << 48 | (b.initializations & 0xFFFF) << 32 | (b.phase - done) & LOW
+                found = number << 48 | (b.initializations & 0xFFFFFF) << 24 | (b.phase - done) & 0xFFFFFF
         store_i64(registers + i.d + 8 * lane, found)
 
 

@@ -717,8 +717,8 @@ def phase(run: WarpRun, fields: list[int], lanes: int) -> None:
         answer = _answer(run, "mbarrier.wait.parity", fields, lane)
         mbarriers, number = run.cta.mbarriers, 0
         if answer.address in mbarriers.live:
-            made = mbarriers.initializations[answer.address] & 0xFF
-            number = (answer.address & 0xFFFFFF) << 40 | made << 32 | answer.phase + 1
+            made = mbarriers.initializations[answer.address] & 0xFFFFFF
+            number = (answer.address >> 3 & 0xFFFF) << 48 | made << 24 | answer.phase + 1 & 0xFFFFFF
         run.write(fields[2], "b64", lane, number)
 
 
