@@ -5,6 +5,7 @@ They need the packages in `$WSEMU_CLIENTS`, a Python, or in this one; a test who
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import os
@@ -12,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -414,6 +416,147 @@ double[(1,)](sitecustomize._BORDER[0].call(operate, (x,), {}), out, BLOCK=64)
     assert "error[uninitialized-read]" in done.stdout, done.stdout + done.stderr
 
 
+def call_border(tmp_path, text):
+    """Run a program in which Python functions take the place of an extension's."""
+    return check_torch(tmp_path, f"import sitecustomize\n\nborder = sitecustomize._BORDER[0]\n{text}")
+
+
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc, a C++ compiler and ninja")
+def test_views_keep_their_layout_and_their_conjugate_and_negative_bits(tmp_path):
+    """They lost the bits: results were those of the tensors without the conjugation."""
+    done = call_border(
+        tmp_path,
+        """
+def meet(x, scalar, none):
+    assert border.is_cuda(x) and x.is_conj() and x.stride() == (1, 4) and scalar.shape == () and none.shape == (0, 4)
+    return x.resolve_conj(), x + 1, x.imag + 0, x.conj(), scalar + 1, none + 1
+
+c = torch.complex(torch.arange(12.0, device="cuda"), torch.arange(12.0, device="cuda")).reshape(3, 4)
+x, scalar, none = c.t().conj(), c.real[2, 3], c.real[:0]
+out = border.call(meet, (x, scalar, none), {})
+wanted = x.resolve_conj(), x + 1, x.imag + 0, x.conj(), scalar + 1, none + 1
+assert all(torch.equal(one, other) and one.is_cuda for one, other in zip(out, wanted))
+print("ok")
+""",
+    )
+    assert "ok" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc, a C++ compiler and ninja")
+def test_an_argument_gets_the_shape_and_memory_that_the_extension_gives_it(tmp_path):
+    """It kept its own: an empty tensor stayed empty, and a larger one had the results in its first elements."""
+    done = call_border(
+        tmp_path,
+        """
+def resize(out, y, x):
+    y.t_()
+    out.resize_(6).copy_(x)
+    return torch.nn.functional.mse_loss(x, x + 2)
+
+x = torch.arange(6.0, device="cuda")
+for count in (0, 2, 20):
+    out, y = torch.empty(count, device="cuda"), torch.zeros(2, 3, device="cuda")
+    loss = border.call(resize, (out, y, x), {})
+    assert torch.equal(out, x) and out.is_cuda and y.shape == (3, 2) and loss.item() == 4
+grown = torch.ones(2, device="cuda")
+border.call(lambda out: out.resize_(3), (grown,), {})
+assert grown[:2].tolist() == [1, 1]
+print("ok")
+""",
+    )
+    assert "ok" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc, a C++ compiler and ninja")
+def test_memory_that_an_extension_gets_by_a_resize_is_uninitialized(tmp_path):
+    done = call_border(
+        tmp_path,
+        """
+resized = torch.empty(0, device="cuda")
+border.call(lambda out: out.resize_(64), (resized,), {})
+double[(1,)](resized, out, BLOCK=64)
+""",
+    )
+    assert "error[uninitialized-read]" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc, a C++ compiler and ninja")
+def test_gradients_through_an_extension_are_an_error_and_not_missing(tmp_path):
+    """They were None, or those of the tensor before it was changed in place, without a message."""
+    done = call_border(
+        tmp_path,
+        """
+def raises(call):
+    try:
+        call()
+    except NotImplementedError as error:
+        return "gets no gradients" in str(error)
+
+w = torch.ones(64, device="cuda", requires_grad=True)
+scaled = border.call(lambda w: [w * 2], (w,), {})[0]
+assert scaled.requires_grad and scaled.tolist() == [2] * 64
+assert raises((scaled * w).sum().backward) and w.grad is None
+assert raises(lambda: border.call(lambda w: w.mul_(2), (w * 1,), {}))
+assert not border.call(torch.empty_like, (w,), {}).requires_grad
+with torch.no_grad():
+    assert not border.call(lambda w: w * 2, (w,), {}).requires_grad
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, w):
+        return border.call(lambda w: w * 2, (w,), {})
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return border.call(lambda g: g * 2, (gradient,), {})
+
+Scaled.apply(w).sum().backward()
+assert w.grad.tolist() == [2] * 64
+print("ok")
+""",
+    )
+    assert "ok" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc, a C++ compiler and ninja")
+def test_threads_call_extensions_with_their_streams_and_a_forked_process_calls_none(tmp_path):
+    """In a forked process, launches failed: an extension that does not check them returned uninitialized memory."""
+    done = call_border(
+        tmp_path,
+        """
+import os, threading
+
+results = []
+def work(n):
+    with torch.cuda.stream(torch.cuda.Stream()):
+        results.append(border.call(lambda x: x * n, (torch.ones(64, device="cuda"),), {}).sum().item() == 64 * n)
+
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+assert results == [True] * 4
+child = os.fork()
+if not child:
+    try:
+        border.call(torch.ones_like, (x,), {})
+    except RuntimeError as error:
+        os._exit(7 if "forked process has no CUDA device" in str(error) else 8)
+    os._exit(9)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+print("ok")
+""",
+    )
+    assert "ok" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc, a C++ compiler and ninja")
+def test_a_tensor_that_an_extension_cannot_get_is_named(tmp_path):
+    done = call_border(tmp_path, "border.call(lambda x: x.to_sparse() * 2, (x,), {})")
+    assert "extensions get dense tensors only, and no sparse_coo ones" in done.stderr, done.stdout + done.stderr
+
+
 @pytest.fixture
 def extensions(monkeypatch):
     """The module that adapts extensions, which imports nothing of torch."""
@@ -440,3 +583,57 @@ def test_a_missing_toolkit_is_named(extensions, monkeypatch, tmp_path):
     (tmp_path / "include" / "cuda_runtime_api.h").write_text("#define CUDART_VERSION 13000\n")
     assert extensions._find_toolkit() == str(tmp_path)
     assert extensions._cuda_version(str(tmp_path / "include")) == 13000
+
+
+def test_functions_methods_and_properties_of_an_extension_are_wrapped(extensions):
+    """Static methods and properties were not: they got and returned tensors of the other device."""
+
+    class Border:
+        def call(self, function, args, kwargs):
+            return "border", function(*args, **kwargs)
+
+    def method(self):
+        return 1
+
+    instance_method = ctypes.pythonapi.PyInstanceMethod_New
+    instance_method.restype, instance_method.argtypes = ctypes.py_object, [ctypes.py_object]
+    box = type("pybind11_type", (type,), {})("Box", (), {})
+    box.method, box.static, box.value = instance_method(method), staticmethod(lambda: 2), property(lambda self: 3)
+    module = types.ModuleType("extension")
+    module.Box, module.length = box, len
+    extensions.wrap_module(Border(), module)
+    one = module.Box()
+    assert [one.method(), module.Box.static(), one.value] == [("border", 1), ("border", 2), ("border", 3)]
+    assert module.length("abcd") == ("border", 4)
+
+
+def keep_libraries(extensions, folder):
+    """Store libraries as a compilation does."""
+    folder.mkdir(mode=0o700)
+    for path in (folder / extensions.LIBRARY, folder / extensions.EMPTY):
+        path.write_bytes(b"code" + extensions._digest(str(path), b"code"))
+        path.chmod(0o700)
+
+
+def test_libraries_for_extensions_are_loaded_only_as_they_were_compiled_for_their_key(extensions, tmp_path):
+    folder = tmp_path / "torch-1"
+    assert "No such file" in extensions._find_problem(str(folder))
+    keep_libraries(extensions, folder)
+    assert extensions._find_problem(str(folder)) == ""
+    for data in (b"", b"short", b"other" + bytes(extensions.DIGEST_BYTES)):
+        (folder / extensions.EMPTY).write_bytes(data)
+        assert extensions._find_problem(str(folder)).endswith("is damaged")
+    shutil.rmtree(folder)
+    keep_libraries(extensions, folder)
+    folder.rename(tmp_path / "torch-2")
+    assert extensions._find_problem(str(tmp_path / "torch-2")).endswith("is damaged")
+
+
+def test_libraries_for_extensions_are_not_loaded_if_others_may_write_to_them(extensions, tmp_path):
+    folder = tmp_path / "torch-1"
+    keep_libraries(extensions, folder)
+    (folder / extensions.LIBRARY).chmod(0o777)
+    assert "others may write to it" in extensions._find_problem(str(folder))
+    (folder / extensions.LIBRARY).chmod(0o700)
+    folder.chmod(0o777)
+    assert "others may write to" in extensions._find_problem(str(folder))

@@ -10,7 +10,9 @@ import ctypes
 import functools
 import hashlib
 import importlib.machinery
+import importlib.util
 import inspect
+import math
 import os
 import re
 import shutil
@@ -18,21 +20,30 @@ import subprocess
 import tempfile
 import threading
 import types
+import typing
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "torch")
 LIBRARY, EMPTY = "libc10_cuda.so", "libtorch_cuda.so"
 FLAGS = ("-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden")
+DIGEST_BYTES = hashlib.sha256().digest_size
 _HOST_TENSOR, _DEVICE_TENSOR = (1, 0), (2, 0)
 """device types of DLPack, and the number of the device"""
 _SYMBOL = re.compile(r"undefined symbol: (_ZN(?:K)?(?:2at4cuda|3c104cuda)\w*)")
 _MISSING = re.compile(r"libc10_cuda\.so|libtorch_cuda\.so|" + _SYMBOL.pattern)
 _EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 _NO_ACCESS = {
-    "_reshape_alias", "alias", "as_strided", "detach", "diagonal", "expand", "permute", "select", "slice", "split",
-    "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", *_EMPTY,
+    "_reshape_alias", "alias", "as_strided", "detach", "diagonal", "expand", "permute", "resize_", "select", "slice",
+    "split", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", *_EMPTY,
 }  # fmt: skip
 """operators that access no elements"""
 _NOTHING = ("record_stream",)
+_FORKED = (
+    'wsemu: a forked process has no CUDA device: start processes by `spawn`, as in multiprocessing.get_context("spawn")'
+)
+_NO_GRADIENTS = (
+    "wsemu: C++ code of extensions gets no gradients: call it in a `torch.autograd.Function` in Python, whose "
+    "`backward` computes them"
+)
 _OF_EACH_BACKEND = ("copy_",)
 """operators with one implementation for all backends that calls a kernel of the backend"""
 
@@ -49,13 +60,17 @@ class Library:
     def folder(self):
         """Return the folder of the compiled libraries, which are compiled if necessary."""
         headers = os.path.join(_find_toolkit(), "include")
-        digest = hashlib.sha256(f"{self.torch.__version__} {_cuda_version(headers)} {FLAGS}".encode())
+        build = self.torch.__version__, self.torch.version.git_version, _cuda_version(headers), FLAGS
+        digest = hashlib.sha256(repr(build).encode())
         with open(os.path.join(SOURCES, "c10_cuda.cpp"), "rb") as stream:
             digest.update(stream.read())
         base = os.environ["WSEMU_CACHE"]
         folder = os.path.join(base, f"torch-{digest.hexdigest()[:16]}")
-        if not os.path.isfile(os.path.join(folder, LIBRARY)):
+        if _find_problem(folder):
+            shutil.rmtree(folder, ignore_errors=True)
             self._compile(folder, headers)
+        if problem := _find_problem(folder):
+            raise ImportError(f"wsemu: its CUDA functions for this torch are not loaded: {problem}")
         return folder
 
     def _compile(self, folder, headers):
@@ -73,6 +88,10 @@ class Library:
             _run(compiler, *FLAGS, *include, source, *_link_options(place, LIBRARY), *libraries)
             libraries = ("-L", place, "-Wl,--no-as-needed", "-lc10_cuda", "-Wl,-rpath,$ORIGIN")
             _run(compiler, *FLAGS, "-x", "c++", os.devnull, "-x", "none", *_link_options(place, EMPTY), *libraries)
+            for name in (LIBRARY, EMPTY):
+                with open(os.path.join(place, name), "r+b") as stream:
+                    stream.write(_digest(os.path.join(folder, name), stream.read()))
+                os.chmod(os.path.join(place, name), 0o700)
             with contextlib.suppress(OSError):  # another process was faster
                 os.rename(place, folder)
         finally:
@@ -104,6 +123,38 @@ class Library:
         with _explaining():
             self.load()
             return load(*arguments)
+
+
+def _digest(path, data):
+    """Return what the file of a library ends with: a digest of its bytes, of its name, and of its folder's, which has
+    the key."""
+    return hashlib.sha256(os.sep.join(path.split(os.sep)[-2:]).encode() + b"\0" + data).digest()
+
+
+def _find_problem(folder):
+    """Return why the libraries of a folder must not be loaded; empty if they may be."""
+    trust = _private_folder()
+    for path in (os.path.join(folder, name) for name in (LIBRARY, EMPTY)):
+        try:
+            if not trust.is_trusted(os.stat(path)):
+                return f"`{path}` belongs to another user, or others may write to it"
+            with open(path, "rb") as stream:
+                data = stream.read()
+        except OSError as error:
+            return f"`{path}`: {error.strerror}"
+        if data[-DIGEST_BYTES:] != _digest(path, data[:-DIGEST_BYTES]):
+            return f"`{path}` is damaged"
+    return trust.find_problem(folder)
+
+
+@functools.cache
+def _private_folder():
+    """Return the emulator's module of this name, from its file: this Python may have no wsemu."""
+    path = os.path.join(os.path.dirname(os.path.dirname(SOURCES)), "machine", "private_folder.py")
+    spec = importlib.util.spec_from_file_location("wsemu_private_folder", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _link_options(folder, name):
@@ -149,13 +200,35 @@ def _cuda_version(headers):
 
 
 # -- tensors -----------------------------------------------------------------------------------------------------------
+class _Argument(typing.NamedTuple):
+    """A tensor that the program passes to an extension, and the tensor that the extension gets."""
+
+    outside: object
+    inside: object
+    layout: tuple
+    step: object
+    """what autograd had recorded of the inner tensor"""
+
+
+def _layout(tensor):
+    return tensor.data_ptr(), tensor.shape, tensor.stride()
+
+
+def _grows(tensor, shape):
+    """Return whether a tensor of another shape needs more memory."""
+    room = tensor.untyped_storage().nbytes() // tensor.element_size() - tensor.storage_offset()
+    return math.prod(shape) > room
+
+
 class Border:
     """Converts tensors where Python code calls an extension, and runs its operators on the CPU."""
 
     def __init__(self, torch, driver, devices, library):
         self.torch, self.driver, self.devices, self.library = torch, driver, devices, library
         self.device_of = torch._C.TensorBase.device.__get__
-        self.registered = None
+        self.lock = threading.Lock()
+        self.registered = self.steps = None
+        self.process = os.getpid()
 
     def is_cuda(self, value):
         """Return whether a value is a tensor of torch's CUDA backend."""
@@ -164,64 +237,91 @@ class Border:
 
     def start(self):
         """Register the backend's operators."""
-        if self.registered is None:
-            self.library.load()
-            library = self.torch.library.Library
-            self.registered = library("_", "IMPL"), library("aten", "IMPL")
-            self.registered[0].fallback(self.run_operator, "CUDA")
-            for name in _OF_EACH_BACKEND:
-                operator = getattr(self.torch.ops.aten, name).default
-                self.registered[1].impl(name, functools.partial(self.run_operator, operator), "CUDA")
+        if os.getpid() != self.process:
+            raise RuntimeError(_FORKED)
+        with self.lock:
+            if self.registered is None:
+                self.library.load()
+                self.steps = _define_steps(self.torch, self)
+                self.registered = self._register()
+
+    def _register(self):
+        """Let the CPU run the operators; return what has to be kept for that."""
+        library = self.torch.library.Library
+        all_names, aten = library("_", "IMPL"), library("aten", "IMPL")
+        all_names.fallback(self.run_operator, "CUDA")
+        for name in _OF_EACH_BACKEND:
+            operator = getattr(self.torch.ops.aten, name).default
+            aten.impl(name, functools.partial(self.run_operator, operator), "CUDA")
+        return all_names, aten
 
     def alias(self, tensor, device):
         """Return a tensor of another backend with the same memory."""
+        if tensor.layout is not self.torch.strided or tensor.is_quantized:
+            kind = "quantized" if tensor.is_quantized else str(tensor.layout).rpartition(".")[2]
+            raise NotImplementedError(f"wsemu: extensions get dense tensors only, and no {kind} ones")
         capsule = self.torch._C._to_dlpack(tensor.detach())
         place = ctypes.cast(_pointer_of(capsule, b"dltensor") + 8, ctypes.POINTER(ctypes.c_int32))
         place[0], place[1] = device
-        return self.torch._C._from_dlpack(capsule)
+        made = self.torch._C._from_dlpack(capsule)
+        for is_set, set_bit in (  # DLPack has no bits for conjugate and negative views
+            (tensor.is_conj(), self.torch._C._set_conj),
+            (tensor.is_neg(), self.torch._C._set_neg),
+        ):
+            if is_set:
+                set_bit(made, True)
+        return made
 
-    def enter(self, value):
-        """Return a value with tensors on the device as tensors of the CUDA backend."""
-
-        def convert(tensor):
-            if self.devices.is_on_device(tensor) and not self.is_cuda(tensor):
-                return self.alias(tensor, _DEVICE_TENSOR)
+    def enter(self, tensor):
+        """Return a tensor on the device as one of the CUDA backend; another one as it is."""
+        if not self.devices.is_on_device(tensor) or self.is_cuda(tensor):
             return tensor
+        if tensor.requires_grad and self.torch.is_grad_enabled():
+            return self.steps[0].apply(tensor)
+        return self.alias(tensor, _DEVICE_TENSOR)
 
-        return _map(self.torch.Tensor, value, convert)
-
-    def leave(self, value, known):
-        """Return a result with tensors of the CUDA backend as CPU tensors; `known` has the arguments, by identity."""
-
-        def convert(tensor):
-            if not self.is_cuda(tensor):
-                return tensor
-            for before, after in known:
-                if after is tensor:
-                    return before
-            out = self.alias(tensor, _HOST_TENSOR)
-            if not out.numel():
-                out._wsemu_on_device = True
-            return out
-
-        return _map(self.torch.Tensor, value, convert)
+    def leave(self, tensor, arguments=()):
+        """Return a tensor of the CUDA backend as a CPU tensor, and an argument as itself; another one as it is."""
+        if not self.is_cuda(tensor):
+            return tensor
+        for one in arguments:
+            if one.inside is tensor:
+                return one.outside
+        out = self.steps[1].apply(tensor) if tensor.requires_grad else self.alias(tensor, _HOST_TENSOR)
+        if not out.numel():
+            out._wsemu_on_device = True
+        return out
 
     def call(self, function, args, kwargs):
         """Call a function of an extension."""
         self.start()
         stream = self.torch.cuda.current_stream().cuda_stream
-        known = []
+        arguments = []
 
         def enter(tensor):
-            after = self.enter(tensor)
-            known.append((tensor, after))
-            return after
+            inside = self.enter(tensor)
+            arguments.append(_Argument(tensor, inside, _layout(inside), inside.grad_fn))
+            return inside
 
         with self.torch._C.DisableTorchFunction(), self.driver.placing(0):
             self.library.loaded.wsemu_set_current_stream(stream)
             args = _map(self.torch.Tensor, args, enter)
             kwargs = _map(self.torch.Tensor, kwargs, enter)
-            return self.leave(function(*args, **kwargs), known)
+            out = function(*args, **kwargs)
+            for one in arguments:
+                self._update(one)
+            return _map(self.torch.Tensor, out, lambda tensor: self.leave(tensor, arguments))
+
+    def _update(self, argument):
+        """Give an argument the memory and shape that the extension has given to its CUDA tensor."""
+        outside, inside, layout, step = argument
+        if outside is inside:
+            return
+        if inside.grad_fn is not step:
+            raise NotImplementedError(_NO_GRADIENTS)
+        if _layout(inside) != layout:
+            outside.data = self.leave(inside.detach())
+            outside._wsemu_on_device = True
 
     def run_operator(self, operator, *args, **kwargs):
         """Run an operator of the CUDA backend on the CPU, with its results in memory of the device."""
@@ -230,23 +330,32 @@ class Border:
             return None
         pairs = []
 
-        def to_host(tensor):
+        def to_host(tensor, is_resized=False):
             if not self.is_cuda(tensor):
                 return tensor
-            is_empty = not tensor.numel()  # an operator may give it memory
-            host = self.torch.empty(tensor.shape, dtype=tensor.dtype) if is_empty else self.alias(tensor, _HOST_TENSOR)
-            pairs.append((tensor, host, (host.data_ptr(), host.shape, host.stride())))
+            host = self.alias(tensor, _HOST_TENSOR)
+            if is_resized or not tensor.numel():  # memory from DLPack cannot grow
+                with self.driver.placing(1):
+                    host = host.clone()
+            pairs.append((tensor, host, None if is_resized else _layout(host)))
             return host
 
         with self.torch._C.DisableTorchFunction():
             on_device = self._names_device(args, kwargs)
+            if name == "resize_" and _grows(*args[:2]):
+                args = (to_host(args[0], is_resized=True), *args[1:])
+            outputs = {one.name for one in operator._schema.arguments if one.is_out}
             args = _map(self.torch.Tensor, args, to_host)
-            kwargs = _map(self.torch.Tensor, kwargs, to_host)
+            kwargs = {
+                key: _map(self.torch.Tensor, value, functools.partial(to_host, is_resized=key in outputs))
+                for key, value in kwargs.items()
+            }
             for tensor, _, _ in pairs if name not in _NO_ACCESS else ():
                 self.driver.mark(tensor.data_ptr())
             args, kwargs = (_replace_devices(self.torch, value) for value in (args, kwargs))
             kwargs.pop("pin_memory", None)
-            with self.driver.placing(self._place(name) if on_device else 0):
+            is_unwritten = name in _EMPTY or (name == "resize_" and not pairs[0][0].numel())
+            with self.driver.placing((2 if is_unwritten else 1) if on_device else 0):
                 out = operator(*args, **kwargs)
                 self._follow(pairs)
                 return _map(self.torch.Tensor, out, lambda tensor: self._to_backend(tensor, pairs, on_device))
@@ -256,13 +365,12 @@ class Border:
         named = [v for v in (*args, *kwargs.values()) if isinstance(v, self.torch.device)]
         return named[0].type == "cuda" if named else True
 
-    def _place(self, name):
-        return 2 if name in _EMPTY else 1
-
     def _follow(self, pairs):
         """Give tensors the memory and shape that an operator has given to their CPU tensors."""
         for tensor, host, before in pairs:
-            if (host.data_ptr(), host.shape, host.stride()) != before:
+            if before is None and host.shape == tensor.shape:
+                self.alias(tensor, _HOST_TENSOR).copy_(host)
+            elif _layout(host) != before:
                 tensor.data = self.alias(host, _DEVICE_TENSOR)
 
     def _to_backend(self, tensor, pairs, on_device):
@@ -270,6 +378,30 @@ class Border:
             if host is tensor:
                 return original
         return self.alias(tensor, _DEVICE_TENSOR) if on_device else tensor
+
+
+def _define_steps(torch, border):
+    """Return the steps that autograd records if a tensor with gradients enters or leaves an extension."""
+
+    class Enter(torch.autograd.Function):
+        """Records what C++ code does with a tensor, so that a result that needs gradients is known."""
+
+        @staticmethod
+        def forward(_, tensor):
+            return border.alias(tensor, _DEVICE_TENSOR)
+
+    class Leave(torch.autograd.Function):
+        """Raises an error if gradients are needed: autograd's threads have no CUDA device."""
+
+        @staticmethod
+        def forward(_, tensor):
+            return border.alias(tensor, _HOST_TENSOR)
+
+        @staticmethod
+        def backward(_, *gradients):
+            raise NotImplementedError(_NO_GRADIENTS)
+
+    return Enter, Leave
 
 
 _pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
@@ -362,6 +494,11 @@ def wrap_module(border, module):
             for key, method in [*vars(value).items()]:
                 if type(method).__name__ == "instancemethod":
                     setattr(value, key, _wrap(border, method.__func__))
+                elif type(method) is staticmethod:
+                    setattr(value, key, staticmethod(_wrap(border, method.__func__)))
+                elif type(method) is property:
+                    parts = (one and _wrap(border, one) for one in (method.fget, method.fset, method.fdel))
+                    setattr(value, key, property(*parts, method.__doc__))
 
 
 def _wrap(border, function):
