@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
 from wsemu.machine import cache
+from wsemu.machine.private_folder import find_problem, is_trusted
 from wsemu.model.errors import UsageError
 from wsemu.native.compiler import (
     FLAGS,
@@ -37,7 +39,8 @@ def find_libraries() -> Path:
     if kept is None:
         raise UsageError(f"the CUDA driver of wsemu cannot be compiled: {cache.problem() or 'no cache folder'}")
     folder = kept / f"driver-{_digest()}" / FOLDER
-    if not _is_complete(folder):
+    if not _is_usable(folder):
+        shutil.rmtree(folder.parent, ignore_errors=True)
         _compile_into(folder)
     return folder
 
@@ -46,7 +49,7 @@ def is_built() -> bool:
     """Return whether the libraries exist without a compilation."""
     kept = cache.folder()
     return _is_complete(HERE / "lib" / FOLDER) or (
-        kept is not None and _is_complete(kept / f"driver-{_digest()}" / FOLDER)
+        kept is not None and _is_usable(kept / f"driver-{_digest()}" / FOLDER)
     )
 
 
@@ -60,15 +63,26 @@ def _compile_into(folder: Path) -> None:
             compile_libraries(made / FOLDER)
         except CompileError as error:
             raise UsageError(str(error)) from None
+        for path in (made, *made.rglob("*")):
+            path.chmod(0o700)  # the user's mask may let a group write
         try:
             os.rename(made, folder.parent)
         except OSError:
-            if not _is_complete(folder):
+            if not _is_usable(folder):
                 raise
 
 
 def _is_complete(folder: Path) -> bool:
     return all((folder / name).is_file() for name in library_names())
+
+
+def _is_usable(folder: Path) -> bool:
+    """Return whether a folder of the cache has all libraries, and no other user may write to them."""
+    return (
+        _is_complete(folder)
+        and not find_problem(folder)
+        and all(is_trusted((folder / name).stat()) for name in library_names())
+    )
 
 
 def _digest() -> str:

@@ -126,8 +126,8 @@ class Library:
 
 
 def _digest(path, data):
-    """Return what the file of a library ends with: a digest of its bytes, of its name, and of its folder's, which has
-    the key."""
+    """Return the digest at the end of a library's file: of its bytes, its name, and its folder's name, which has the
+    key."""
     return hashlib.sha256(os.sep.join(path.split(os.sep)[-2:]).encode() + b"\0" + data).digest()
 
 
@@ -207,7 +207,7 @@ class _Argument(typing.NamedTuple):
     inside: object
     layout: tuple
     step: object
-    """what autograd had recorded of the inner tensor"""
+    """the last step that autograd had recorded for the inner tensor"""
 
 
 def _layout(tensor):
