@@ -600,7 +600,7 @@ def test_functions_methods_and_properties_of_an_extension_are_wrapped(extensions
     box = type("pybind11_type", (type,), {})("Box", (), {})
     box.method, box.static, box.value = instance_method(method), staticmethod(lambda: 2), property(lambda self: 3)
     module = types.ModuleType("extension")
-    module.Box, module.length = box, len
+    vars(module).update(Box=box, length=len)
     extensions.wrap_module(Border(), module)
     one = module.Box()
     assert [one.method(), module.Box.static(), one.value] == [("border", 1), ("border", 2), ("border", 3)]

@@ -20,9 +20,9 @@ from wsemu.app.launch_file import check_like
 from wsemu.app.launches import Launches
 from wsemu.app.program_kind import find_command
 from wsemu.model.errors import UsageError
-from wsemu.native import fat_binary
+from wsemu.native import build, fat_binary
 from wsemu.native.build import find_libraries
-from wsemu.native.compiler import find_compiler, find_platform_problem
+from wsemu.native.compiler import find_compiler, find_platform_problem, library_names
 from wsemu.native.images import Images
 from wsemu.native.program import check_program
 from wsemu.native.server import Ended
@@ -547,3 +547,29 @@ def test_machine_code_in_a_file_is_run_as_the_ptx_beside_it_unless_that_is_older
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert ("1 launch: 1 verified" in done.stdout) is is_run, done.stdout + done.stderr
     assert (done.returncode == 0) is is_run
+
+
+def test_libraries_that_others_may_write_to_are_compiled_again(tmp_path, monkeypatch):
+    """They were loaded into the program from a folder to which the user's mask let a group write."""
+
+    def compile_empty(folder):
+        folder.mkdir(parents=True)
+        for name in library_names():
+            (folder / name).write_bytes(b"compiled")
+            (folder / name).chmod(0o777)
+
+    monkeypatch.setenv("WSEMU_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    monkeypatch.setattr(build, "compile_libraries", compile_empty)
+    folder = build.find_libraries()
+    library = folder / library_names()[0]
+    assert build.is_built()
+    assert library.stat().st_mode & 0o077 == 0
+    library.write_bytes(b"of another")
+    assert build.find_libraries() == folder
+    assert library.read_bytes() == b"of another"
+    library.chmod(0o777)
+    assert not build.is_built()
+    assert build.find_libraries() == folder
+    assert library.read_bytes() == b"compiled"
+    assert build.is_built()

@@ -40,7 +40,6 @@ def find_libraries() -> Path:
         raise UsageError(f"the CUDA driver of wsemu cannot be compiled: {cache.problem() or 'no cache folder'}")
     folder = kept / f"driver-{_digest()}" / FOLDER
     if not _is_usable(folder):
-        shutil.rmtree(folder.parent, ignore_errors=True)
         _compile_into(folder)
     return folder
 
@@ -55,7 +54,7 @@ def is_built() -> bool:
 
 def _compile_into(folder: Path) -> None:
     """Compile next to the folder and move the result there as a whole, so that another process finds all libraries or
-    none."""
+    none; libraries that are not usable are removed."""
     folder.parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=folder.parent.parent, prefix=".driver-") as place:
         made = Path(place) / folder.parent.name
@@ -67,9 +66,10 @@ def _compile_into(folder: Path) -> None:
             path.chmod(0o700)  # the user's mask may let a group write
         try:
             os.rename(made, folder.parent)
-        except OSError:
+        except OSError:  # a folder is there, which may be that of a process that was faster
             if not _is_usable(folder):
-                raise
+                shutil.rmtree(folder.parent, ignore_errors=True)
+                os.rename(made, folder.parent)
 
 
 def _is_complete(folder: Path) -> bool:

@@ -67,7 +67,6 @@ class Library:
         base = os.environ["WSEMU_CACHE"]
         folder = os.path.join(base, f"torch-{digest.hexdigest()[:16]}")
         if _find_problem(folder):
-            shutil.rmtree(folder, ignore_errors=True)
             self._compile(folder, headers)
         if problem := _find_problem(folder):
             raise ImportError(f"wsemu: its CUDA functions for this torch are not loaded: {problem}")
@@ -92,8 +91,12 @@ class Library:
                 with open(os.path.join(place, name), "r+b") as stream:
                     stream.write(_digest(os.path.join(folder, name), stream.read()))
                 os.chmod(os.path.join(place, name), 0o700)
-            with contextlib.suppress(OSError):  # another process was faster
+            try:
                 os.rename(place, folder)
+            except OSError:  # a folder is there, which may be that of a process that was faster
+                if _find_problem(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+                    os.rename(place, folder)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
