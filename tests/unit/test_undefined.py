@@ -167,6 +167,14 @@ DEFINED |= {
         f"{_PRODUCT} mov.f32 %f16, 0f00000000; mov.f32 %f17, %f16; {_SUM} {_SQUARES} {_OTHER[0]} {_DEVIATIONS}"
         f"{_OTHER[1]}"
     ),
+    "a shared address that was stored": (
+        "setp.ne.u32 %q, %t, 0; @%q bra END; st.local.u32 [own], %s; ld.local.u32 %r3, [own]; st.shared.u32 [%r3], 6;"
+        "END: ret;"
+    ),
+    "a null address, and a shared one that is used": (
+        "setp.ne.u32 %q, %t, 0; @%q bra END; st.local.u32 [own], 0; setp.eq.u32 %p, %n, 0; @%p st.local.u32 [own], %s;"
+        "ld.local.u32 %r3, [own]; st.shared.u32 [%r3], 6; END: ret;"
+    ),
     "memory of alloca that is used again in a loop": (
         f"mov.u32 %r2, 0; stacksave.u64 %x1; AGAIN: {_ALLOCATE} stackrestore.u64 %x1; add.u32 %r2, %r2, 1; "
         "setp.lt.u32 %p, %r2, 400; @%p bra AGAIN; ret;"

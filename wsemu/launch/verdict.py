@@ -788,7 +788,7 @@ def _memory_placement_doubts(
     """Return why the proof does not apply if behavior or results depend on where memory is located, and notes on
     addresses that the launch leaves for the host.  `decided` is the result for all interleavings of the atomics, which
     may execute code that the initial run does not."""
-    from wsemu.proof.addresses import LEFT, depends_on_places
+    from wsemu.proof.addresses import LEFT, NUMBER, depends_on_places
 
     names = {array.segment: f"`{array.name}`" for array in reversed(places.arrays)}
     proven = decided is not None and decided.proven and decided.besides is None
@@ -807,6 +807,9 @@ def _memory_placement_doubts(
         if one.what == LEFT:
             lies = f"an address in {of} is left in memory, which differs by run"
             notes.append(f"{where}: {lies}: who reads it later is not followed")
+            continue
+        if one.what == NUMBER:
+            reasons.append(f"{where}: a number is used as an address of shared memory, whose start differs by GPU")
             continue
         what = "the value that is stored" if one.what == "value" else f"the {one.what}"
         lie = "lies" if len(one.of) == 1 else "lie"

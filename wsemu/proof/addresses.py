@@ -53,17 +53,22 @@ from wsemu.model.control_flow import STEERS
 from wsemu.model.data import NamedTuple
 from wsemu.model.effects import find_opcodes
 from wsemu.model.isa import (
+    ANYWHERE,
     CP_ASYNC,
+    FORBIDS_SHIFT,
+    IN_SHARED,
     LOCAL,
     LOCAL_SHIFT,
     NAMES,
     OFFSET_MASK,
     OPERATIONS,
     SEGMENT_SHIFT,
+    SHARED,
     SIZE,
     access_shape,
     memory_shape,
 )
+from wsemu.model.shared_operands import IN_SHARED_MEMORY
 from wsemu.proof.multiples import Multiples
 from wsemu.proof.taint import GUARDED, blocks_of
 from wsemu.proof.taint_steps import COPIED, Decoder, Regions, offset_of
@@ -120,6 +125,8 @@ class Value(NamedTuple):
 
 LEFT = "left address"
 """a whole address that remains in an array of the caller; it does not count as a number in this launch"""
+NUMBER = "number as an address"
+"""a number that a program uses as an address of shared memory"""
 CHOSEN: Bits = 1
 """flag in `number`: a location selects the value from several values"""
 ELSEWHERE = 0
@@ -127,6 +134,8 @@ ELSEWHERE = 0
 NOTHING = Value()
 """a number that depends on no location"""
 _State = dict[int, Value]
+_WINDOW = SHARED << SEGMENT_SHIFT
+"""bits that `cvta.shared` adds to an address"""
 _MOST_PLACES = 4096
 """maximum number of locations that are tracked for an access; with more, the access may reach any location"""
 _MAX_KEPT = 16
@@ -138,7 +147,7 @@ class ByPlace(NamedTuple):
 
     pc: int
     what: str
-    """dependent use: a branch, an address, and so on; `value`: a value left in memory; LEFT"""
+    """dependent use: a branch, an address, and so on; `value`: a value left in memory; LEFT; NUMBER"""
     of: tuple[str, ...]
     """names of the allocations on whose location the effect depends"""
 
@@ -304,6 +313,10 @@ class _Arithmetic:
         self.small = places.of(*_SMALL)
         """allocations whose addresses have only 32 significant bits"""
         self.sizes = places.sizes
+        self.stray = Value(step=0, loaded=places.numbers)
+        """a number that looks like an address of shared memory"""
+        self.null = Value(low=ALL - 1)
+        """0 as a value that is stored"""
         self.dynamic, self.dynamic_offset = places.dynamic.plus, places.dynamic_offset
 
     def result(self, pc: int, name: str, fields: Sequence[int], state: _State) -> Value:
@@ -314,9 +327,11 @@ class _Arithmetic:
         if any(value.loaded for value in values):  # a loaded value that is used as a float is no address
             both = zip(values, operation.operands, strict=True)
             values = [NOTHING if value.loaded and type_[0] == "f" else value for value, type_ in both]
+        kind = name.partition(".")[0]
+        if kind == "or" and self.constants.get(rows[1]) == _WINDOW and rows[0] not in self.constants:
+            return values[0] if values[0].bits else self.stray
         if not any(value != NOTHING for value in values):
             return NOTHING
-        kind = name.partition(".")[0]
         bits = 8 * SIZE.get(operation.result, 8)
         method = getattr(self, f"_evaluate_{kind}", None)
         if method is not None and not operation.result.startswith("f"):
@@ -559,6 +574,8 @@ class _Places:
         """address of any heap block: while the kernel runs, the heap checks whether two addresses are in one block"""
         self.columns = self._add("tensor memory", "tensor", ALL)
         """tensor memory, to which no address leads"""
+        self.numbers = self._add("shared memory", "number", ALL).plus
+        """flag in `loaded` of numbers that may be used as addresses of shared memory"""
         self.sizes: dict[Bits, int] = {}
         """size in bytes of variables"""
         self._declared: dict[str, list[tuple[int, int, Value]]] = {"shared": [], "local": []}
@@ -684,6 +701,8 @@ class _Memory:
 
     def __init__(self) -> None:
         self.number: Bits = 0
+        self.numbers: set[tuple[int, int]] = set()
+        """(at, size) of the numbers that were stored at known distances, without 0"""
         self._fields: dict[int, dict[tuple[int, int], Value]] = {}
         """size -> (at, step) -> value"""
 
@@ -757,6 +776,7 @@ class _Analysis:
         self._blocks = blocks_of(program, list(ran), self._decoder)
         multiples = Multiples(program, self._code, self._blocks)
         self._arithmetic = _Arithmetic(program, self._places, multiples)
+        self._shared = self._places.of("shared", "dynamic")
         self._reached = {} if reached is None else dict(self._places_of(reached))
         self.strays: set[int] = set()
         """accesses that may reach several locations of one allocation in shared or local memory"""
@@ -977,6 +997,8 @@ class _Analysis:
         rows = [row for row in step.reads[1:] if row != step.guard] if step.reads[:1] == (step.address,) else step.reads
         for n, row in enumerate(rows):
             value = state.get(row, NOTHING)
+            if value == NOTHING and self._arithmetic.constants.get(row) == 0:  # null, in a list of addresses
+                value = self._arithmetic.null
             there = self._arithmetic.move_address(to, n * size * (step.kind == "store"))
             yield _Field(there.at, there.step, size, value if keeps else _number(value))
 
@@ -1014,7 +1036,7 @@ class _Analysis:
         if size == 8:
             loaded = functools.reduce(operator.or_, (1 << place for place in places))
             found = Value(step=0, loaded=loaded)
-        number = 0
+        number, numbers = 0, False
         at, step = address.at + offset, address.step
         others = () if places[0] in self._places.tables.values() else (ELSEWHERE,)
         for place in list(self._memory) if ELSEWHERE in places else (*places, *others):
@@ -1022,12 +1044,15 @@ class _Analysis:
             if contents is None:
                 continue
             number |= contents.number
+            numbers |= not step and (at, size) in contents.numbers
             anywhere = ELSEWHERE in places and place != ELSEWHERE
             found = functools.reduce(_join_values, contents.loadable_values(at, step, size, anywhere=anywhere), found)
             if place != ELSEWHERE and (place in places or (anywhere and at_numbers >> place & 1)):
                 part = contents.part(at, 1 if anywhere else step, size)
                 if part.plus:
                     found = _join_values(found, part._replace(loaded=1 << place))
+        if numbers and found.plus & self._shared:
+            found = found._replace(loaded=found.loaded | self._places.numbers)
         return found._replace(number=found.number | number, low=0) if number else found
 
     def _store(self, place: int, field: _Field) -> None:
@@ -1046,6 +1071,9 @@ class _Analysis:
             kept = Value(plus=value.plus, low=value.low, at=value.at, step=value.step)
             self._remember(place, field._replace(value=kept))
         contents = self._contents(place)
+        if not field.step and not value.bits and value != self._arithmetic.null:
+            self._grown |= (field.at, size) not in contents.numbers
+            contents.numbers.add((field.at, size))
         if number & ~contents.number:
             contents.number |= number
             self._grown = True
@@ -1107,6 +1135,8 @@ class _Analysis:
                 self._run(step, state)
 
     def _influenced_rows(self, step: Step, state: _State) -> Iterator[tuple[str, Bits]]:
+        if self._is_number(step, state):
+            yield NUMBER, self._places.numbers
         if step.kind in STEERS:
             yield STEERS[step.kind], state.get(step.guard, NOTHING).bits
         elif step.guard and step.kind in GUARDED:
@@ -1128,6 +1158,25 @@ class _Analysis:
             number, address = self._placement_in_results(step, state)
             yield "value", number
             yield LEFT, address
+
+    def _is_number(self, step: Step, state: _State) -> bool:
+        """Return whether a number may be the address at which an instruction accesses shared memory."""
+        if step.kind in ("load", "store", "atomic") and state.get(step.address, NOTHING).loaded & self._places.numbers:
+            return True
+        return any(
+            not value.bits & self._shared or value.loaded & self._places.numbers
+            for value in (state.get(row, NOTHING) for row in self._shared_rows(step))
+        )
+
+    def _shared_rows(self, step: Step) -> frozenset[int]:
+        """Return the rows of an instruction that are addresses in shared memory, or describe matrices there."""
+        fields = self._code[step.pc]
+        name = NAMES[fields[0]]
+        if OPERATIONS[name].kind in ("load", "store", "atomic"):
+            own = fields[7] >> FORBIDS_SHIFT & ANYWHERE == ANYWHERE & ~IN_SHARED
+            return frozenset({step.address} if own and step.address >= 0 else ())
+        describes = step.array and step.address >= 0 and COPIED in step.writes and not self._is_tile(step)
+        return frozenset((step.address,) if describes else (fields[3 + n] for n in IN_SHARED_MEMORY.get(name, ())))
 
     def _is_short(self, pc: int, row: int) -> bool:
         """Return whether an operand has 32 bits: a number, such as a count of bytes, and no address."""

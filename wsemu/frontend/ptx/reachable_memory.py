@@ -29,6 +29,7 @@ from wsemu.model.isa import (
     OPERATIONS,
     SEGMENT_SHIFT,
 )
+from wsemu.model.shared_operands import IN_SHARED_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,17 +49,6 @@ _ANY_SPACE = frozenset({0, FORBIDDEN["global"]})
 """excluded kinds of memory for a generic address, or for one of global memory"""
 _NEEDED = {FORBIDDEN["shared"]: IN_SHARED, FORBIDDEN["local"]: IN_LOCAL}
 """excluded kinds of memory -> the kind that the address must refer to"""
-_IN_SHARED: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys((name for name in OPERATIONS if name.startswith(("mbarrier.", "cp.async."))), (0,)),
-    **dict.fromkeys((name for name in OPERATIONS if name.startswith("async.")), (0, 1)),
-    **dict.fromkeys(("bulk.load", "bulk.multicast"), (0, 3)),
-    **dict.fromkeys(("bulk.send", "bulk.send_reduce"), (0, 1, 3)),
-    **dict.fromkeys(("bulk.store", "bulk.reduce"), (1,)),
-    **dict.fromkeys(("tensor.load", "tensor.multicast"), (0, 2)),
-    **dict.fromkeys(("bulk.zero", "tensor.store", "tensor.reduce", "tcgen05.alloc", "tcgen05.commit"), (0,)),
-    **dict.fromkeys(("mbarrier.pending_count", "cp.async.commit", "cp.async.wait"), ()),
-}
-"""asynchronous operation -> its operands that are addresses in shared memory"""
 _LOADED = ANYWHERE + 1
 """flag of an address that is computed from results of loads, or of other operations than arithmetic"""
 _LAST_MATRIX = (1 << 14) - 1
@@ -97,7 +87,7 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
 def _move_numbers(graph: Graph, instruction: Instruction, held: dict[Register, int]) -> None:
     """Move the shared memory of an asynchronous operation out of bounds if its address, or the descriptor of a matrix,
     is a number."""
-    for number in _IN_SHARED.get(instruction.operation, ()):
+    for number in IN_SHARED_MEMORY.get(instruction.operation, ()):
         reached = held.get(instruction.operands[number], 0)
         if not reached & IN_SHARED and (not reached or reached & _LOADED):
             _replace_operand(instruction, number, graph.constant("b64", 0))
