@@ -468,7 +468,7 @@ _WHOLE = (("x", "y"), ("f", "g"))
 def vector_program(source: random.Random) -> Program:
     """One of these some of whose loads and stores are of vectors: two words, or four where they are weak."""
     while True:
-        program = source.choice((strong_program, protocol_program))(source)
+        program = source.choice((strong_program, protocol_program, pattern_program))(source)
         made = tuple(t._replace(operations=tuple(_widened(source, t.operations))) for t in program)
         operations = [o for thread in made for o in thread.operations]
         if any(o.joined for o in operations) and len(operations) <= MOST_EVENTS + 2:

@@ -504,6 +504,19 @@ def test_strong_accesses_of_vectors(line: str, said: str, engine: Any) -> None:
     assert (found.complaint, found.verdict) == ("", said)
 
 
+def test_an_atomic_that_meets_the_second_element_of_a_vector_is_in_no_order_with_it() -> None:
+    """The vector begins elsewhere, and the first run executes none: P0 may draw its number after the store."""
+    program = parse(
+        "P0@0: A add g 1 acq_rel sys -> t; ?t=0 W f 1 release sys; ?t!1 W y 2 | P1@1: A add g 1 acq_rel sys -> t; "
+        "?t=0 W f 1 release sys & ?t=0 W g 2 release sys; ?t!1 W y 2"
+    )
+    assert explore(program, vectors_are_one=True).same
+    assert verdict(program) == ("incomplete", ())
+    unequal = parse(notation(program).replace("?t!1 W y 2 |", "?t!1 W y 1 |"))
+    assert explore(unequal, vectors_are_one=True).racing
+    assert verdict(unequal) == ("incomplete", ())
+
+
 def test_more_than_are_looked_at_are_not_called_all() -> None:
     found = explore(parse("P0@0: A add f 1 -> a | P1@1: A add f 1 -> b | P2@2: A add f 1 -> c"), most=100)
     assert not found.whole

@@ -69,6 +69,13 @@ class Pair(NamedTuple):
     """scope of the release: of a fence in between, or of the second access"""
     sequential: int
     """scope of a `fence.sc` between them"""
+    whole: bool = False
+    """true if both are elements of one access of a vector"""
+
+
+def make_whole(first: Strong, second: Strong) -> Pair:
+    """Return the pair of two elements of one access of a vector."""
+    return Pair(first, second, EVERYWHERE, EVERYWHERE, EVERYWHERE, whole=True)
 
 
 class _Link(NamedTuple):
@@ -210,6 +217,8 @@ class _Search:
                     more = way.apart + (not link.observes)
                     reach = min(way.held, _carries(way.pair, way.entered, link.observes))
                     if link.to == start.first and link.observes == first:
+                        if way.pair.whole and len(way.met) == 2 and link.observes:
+                            continue  # a thread that reads one element comes after all elements
                         wide = self.spread(way.met)
                         if way.fenced < wide and (more > 1 or reach < wide):
                             return start

@@ -64,7 +64,8 @@ from wsemu.model.isa import (
     is_cluster_fence,
 )
 from wsemu.model.outcome import ALL_LANES, CTA_FENCE, FENCES
-from wsemu.proof.robust import EVERYWHERE, IN_CLUSTER, IN_CTA, NOWHERE, Before, Pair, Strong, Waits
+from wsemu.proof.mixed_vectors import find_mixed_vectors
+from wsemu.proof.robust import EVERYWHERE, IN_CLUSTER, IN_CTA, NOWHERE, Before, Pair, Strong, Waits, make_whole
 from wsemu.proof.thread_keys import BEHIND, FORCED, WIDE, Key, fence_name, parts
 
 if TYPE_CHECKING:
@@ -266,6 +267,16 @@ _TABLES = (
 """names of the tables that `Knowledge.copy` duplicates"""
 
 
+@dataclass
+class _Vector:
+    """A strong access of a vector, which counts as one access."""
+
+    known: frozenset[Before]
+    """the strong accesses that precede it"""
+    elements: list[Strong] = field(default_factory=list)
+    """those of its elements that are recorded"""
+
+
 class Knowledge:
     """The vector clocks of all threads of a launch, and the accesses that later ones must be ordered after."""
 
@@ -287,6 +298,7 @@ class Knowledge:
         self.clusters = {c: -2 - cluster_of(c) for c in range(ctas)}
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
         self.ordered, self.shared = ordered, shared
+        self.mixed = find_mixed_vectors(program, ordered)
         self.warps = -(-threads // LANES)
         self.of_cta = self.warps * LANES
         self.total = self.width = ctas * self.of_cta
@@ -357,6 +369,8 @@ class Knowledge:
         """thread -> strong accesses that precede it, by program order and barriers"""
         self.gathered: dict[tuple[int, int], frozenset[Before]] = {}
         """(CTA, barrier) -> strong accesses that precede the arrivals of the current generation"""
+        self.vector: _Vector | None = None
+        """the access of a vector that is being recorded"""
         self.numbers: dict[Thread, int] = {}
         """thread -> number of its strong accesses so far, if they are counted"""
         self.writers: dict[Place, Strong] = {}
@@ -731,9 +745,13 @@ class Knowledge:
         known = self.before.get(thread, _NOTHING)
         self.shared.pairs.update(
             Pair(b.access, access, EVERYWHERE if b.acquired else b.fence, max(b.fence, released), b.sequential)
-            for b in known
+            for b in (known if self.vector is None else self.vector.known)
             if b.access.place != place
         )
+        if self.vector is not None:
+            for other in self.vector.elements:
+                self.shared.pairs |= {make_whole(other, access), make_whole(access, other)}
+            self.vector.elements.append(access)
         self.shared.follow(access)
         self.before[thread] = known | {Before(access)}
 
@@ -773,17 +791,36 @@ class Knowledge:
                 (own, start) for start in range(address, address + size, self.grain)
                 if self._matters((own, start), thread, writes, not atomic or reach < self.everywhere, width)
             ]  # fmt: skip
+            step = width if event.pc in self.mixed else size
+            elements = [(own, start) for start in range(address, address + size, step)]
             for place in places:
                 if store and not atomic and touched.setdefault(place, thread) != thread:
                     self.unclear = (*self.unclear, event.pc)
-                if strong and place[1] == address:
+                if strong and place in elements:
                     self._acquire_after(event, thread, place)
                 yield from self._check(event.cta, place, entry, writes)
+            marks: list[tuple[int, int]] = []
             if strong:  # recorded after the checks of all its locations
-                column, count = self._strong(event, thread, (own, address), wrote)
-                entry = entry._replace(column=column, written=count)
+                marks = self._record_elements(event, thread, elements, wrote)
             for place in places:
-                self._remember(place, entry, writes)
+                column, count = marks[(place[1] - address) // step] if marks else (0, 0)
+                self._remember(place, entry._replace(column=column, written=count), writes)
+
+    def _record_elements(
+        self, event: Event, thread: Thread, elements: list[Place], wrote: bool
+    ) -> list[tuple[int, int]]:
+        """Record a strong access of some elements, and return (column, count) of each write.  It releases the same
+        clock at each of them."""
+        threads = self._threads(event, ALL_LANES) if self.lockstep else [thread]
+        pending = {one: self.pending[one] for one in threads if one in self.pending}
+        if len(elements) > 1:
+            self.vector = _Vector(self.before.get(thread, _NOTHING))
+        marks = []
+        for place in elements:
+            self.pending.update(pending)
+            marks.append(self._strong(event, thread, place, wrote))
+        self.vector = None
+        return marks
 
     def _matters(self, place: Place, thread: Thread, writes: bool, plain: bool, size: int) -> bool:
         """Return whether an access must be recorded and checked against earlier ones: not while its location has no

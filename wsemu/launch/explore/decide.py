@@ -45,6 +45,7 @@ from wsemu.proof import taint
 from wsemu.proof.affine import Geometry
 from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.proof.missing import Lenient, is_fresh
+from wsemu.proof.mixed_vectors import find_mixed_vectors
 from wsemu.proof.names import Named, find_named_stores
 from wsemu.proof.threads import Knowledge, Race, Shared
 from wsemu.proof.together import known_masks
@@ -151,6 +152,8 @@ def decide_large(bound: Bound, places: Places, *, left: list[Any]) -> Decided | 
     if bound.configuration.ctas > MOST_DRAWING_CTAS or math.prod(bound.configuration.cluster) > 1:
         return None
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
+    if find_mixed_vectors(bound.program, ordered):
+        return None
     try:
         options = _knowledge_options(bound, places, ordered, frozenset())
         return decide_by_draws(bound, places, options, find_idle(bound, places.segment_of.get))
@@ -231,17 +234,18 @@ class _Attempt:
         session.effort *= self.share
         try:
             asynchronous = bound.program.asynchronous
+            mixed = bool(find_mixed_vectors(bound.program, ordered))  # only the search compares overlapping accesses
             if (
-                not asynchronous
+                not (asynchronous or mixed)
                 and (said := self._decide_with_method(decide_thread_modularly, session, begin)) is not None
             ):
                 return said
-            apart, crowded = suits(bound), not asynchronous and session.ctas > 1
+            apart, crowded = suits(bound), not (asynchronous or mixed) and session.ctas > 1
             several, few = session.ctas > 1, FEW_COPYING_STEPS if asynchronous else FEW_STEPS
             proves = bound.allowance is not None
             search = self._search(session, Knowledge, samples=False, most=few if several and not proves else 0)
             result = self._spend(search)
-            if several and result.why:
+            if several and not mixed and result.why:
                 known = Knowledge(bound.program, *self.size, Shared(), lockstep=False, **self.options)
                 said = None if known.by_clusters else self._decide_by_draws()
                 if said is not None:
@@ -250,7 +254,7 @@ class _Attempt:
                 said = self._decide_with_method(decide_by_counter_abstraction, session, begin)
                 if said is not None:
                     return said
-            if several and not asynchronous and result.why:
+            if crowded and result.why:
                 said = self._decide_with_method(decide_by_flags, self.polls.session, begin)
                 if said is not None:
                     return said

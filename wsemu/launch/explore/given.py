@@ -9,6 +9,7 @@ from wsemu.launch.explore.arrays import copy_arrays, put_back
 from wsemu.launch.explore.sessions import make_session
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, NAMES, SEGMENT_SHIFT, SHARED, access_shape
 from wsemu.proof import slots
+from wsemu.proof.mixed_vectors import find_mixed_vectors
 from wsemu.proof.slot_functions import SlotFunctions, Touched, Use, shows_one_owner
 from wsemu.proof.slots import Counts, Put
 
@@ -43,6 +44,8 @@ class Given:
     def right(self) -> bool:
         """Return whether only the allocated slots depend on the order."""
         if self.bound.program.asynchronous or self.bound.program.unmodelled or self.places.outcome.status != "done":
+            return False
+        if find_mixed_vectors(self.bound.program, range(len(self.bound.program.code))):
             return False
         known = known_rows(self.bound)
         found = slots.plan(self.bound.program, self.analysis, known)

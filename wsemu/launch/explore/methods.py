@@ -17,6 +17,7 @@ from wsemu.launch.explore.together import Together, together
 from wsemu.model.finding import Finding
 from wsemu.model.isa import HALVES_OF_VECTOR
 from wsemu.model.residency import residency
+from wsemu.proof.mixed_vectors import find_mixed_vectors
 from wsemu.proof.numbered import find_numbered
 from wsemu.proof.plain_accesses import make_stores
 from wsemu.proof.threads import Shared
@@ -41,6 +42,8 @@ def decide_by_arrivals(
         return None  # copies need not be atomic with each other, and are not followed there
     logged = frozenset(find_kinds(bound, ACCESSES))
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
+    if find_mixed_vectors(bound.program, ordered):
+        return None
     data = find_data(bound, places, ordered)
     initial = copy_arrays(bound)
     found = Arrivals(bound, ordered - data, logged, known, places.segment_of.get, data).decide()

@@ -37,6 +37,7 @@ from wsemu.launch.explore.nodes import Node, Result
 from wsemu.launch.explore.samples import Samples
 from wsemu.launch.explore.session import Ask, Moved, Session
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, SEGMENT_SHIFT
+from wsemu.proof.mixed_vectors import BLOCK
 from wsemu.proof.robust import Pair, Strong, Waits, weak
 from wsemu.proof.threads import Knowledge, Made, Shared
 
@@ -103,8 +104,10 @@ class Search:
         self.apart, self.reads, self.named = apart, reads, named
         self.asynchronous, self.samples, self.idle = session.asynchronous, samples, idle
         self.shared = Shared()
+        self.block = 1
+        """number of bytes of which all accesses may conflict with each other"""
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
-        """for each location, the lanes with ordered accesses to it, as (CTA or `_ANY`, warp, lane), and whether they
+        """for each block, the lanes with ordered accesses to it, as (CTA or `_ANY`, warp, lane), and whether they
         may write"""
         self.result = Result()
         self.threads = 0
@@ -204,7 +207,7 @@ class Search:
         for ask in asks:
             own = ask.place[0] >= 0 or not self.alike
             thread = (ask.cta if own else _ANY, ask.warp, ask.lane)
-            users = self.users.setdefault(ask.place, {})
+            users = self.users.setdefault(self._block_of(ask), {})
             writes = not self.reads(ask.pc)
             if writes <= users.get(thread, False) and thread in users:
                 continue
@@ -213,9 +216,13 @@ class Search:
             if others and (writes or any(others)):
                 self.shared.grown = True
 
+    def _block_of(self, ask: Ask) -> tuple[int, int]:
+        """Return the block that an ordered access touches."""
+        return ask.place[0], ask.place[1] & -self.block
+
     def _common(self, ask: Ask) -> bool:
         """Return whether another thread touches a location as well, and some thread may write it."""
-        users = self.users[ask.place]
+        users = self.users[self._block_of(ask)]
         return any(users.values()) and (len(users) > 1 or any(cta == _ANY for cta, _, _ in users))
 
     def _persistent_sets(self, node: Node) -> list[list[Ask]]:
@@ -224,7 +231,7 @@ class Search:
         known: dict[tuple[tuple[int, int], bool], frozenset[Ask]] = {}
         sets: dict[frozenset[Ask], None] = {}
         for ask in standing.values():
-            touch = ask.place, not self.reads(ask.pc)
+            touch = self._block_of(ask), not self.reads(ask.pc)
             if touch not in known:
                 known[touch] = self._close_set(touch, standing, node)
             sets[known[touch] | {ask}] = None
@@ -248,7 +255,7 @@ class Search:
                     there.update([standing[at]] if at in standing else node.asks[cta])
             there -= chosen
             chosen |= there
-            more = {(ask.place, not self.reads(ask.pc)) for ask in there} - seen
+            more = {(self._block_of(ask), not self.reads(ask.pc)) for ask in there} - seen
             seen |= more
             todo += more
         return frozenset(chosen)
@@ -398,7 +405,7 @@ class Search:
     def _apart_from(self, one: Ask, other: Ask) -> bool:
         """Return whether the order of two lanes does not matter."""
         reads = self.reads(one.pc) and self.reads(other.pc)
-        return one.cta != other.cta and (reads or one.place != other.place)
+        return one.cta != other.cta and (reads or self._block_of(one) != self._block_of(other))
 
     def _is_news(self, node: Node, key: bytes) -> bool:
         """Return whether a state has not occurred yet, or has more runnable lanes than then (Godefroid, sleep sets and
@@ -451,6 +458,7 @@ class Search:
         moved = session.start()
         knowledge = self.begin(self.shared)
         knowledge.apart = frozenset(self.named.places if self.named else ())
+        self.block = BLOCK if knowledge.mixed else 1
         self.threads = knowledge.of_cta
         number = 0
         node = Node([], None, [], b"", [], [], knowledge, 0)
@@ -564,7 +572,10 @@ class Search:
         session, cta = self.session, ask.cta
         known, place = node.knowledge, ask.place
         seen = session.value(place, node.memory) if place[0] < 0 else b""
-        waiting = node.digests[cta], ask, seen, known.cells.get(place), known.touched.get(place)
+        own, start = self._block_of(ask)
+        grains = [(own, at) for at in range(start, start + self.block, known.grain)] if self.block > 1 else [place]
+        cells, touched = tuple(map(known.cells.get, grains)), tuple(map(known.touched.get, grains))
+        waiting = node.digests[cta], ask, seen, cells, touched
         if waiting in self.waits:
             return None
         session.load(cta, node.saved[cta])
