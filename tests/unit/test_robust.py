@@ -15,7 +15,8 @@ def pair(thread: int, first: str, second: str, *, takes: bool = False, gives: bo
         Strong(thread, X if text[1] == "x" else Y, text[0] in "RA", text[0] in "WA", n)
         for n, text in enumerate((first, second))
     ]
-    return Pair(made[0], made[1], *(EVERYWHERE if told else NOWHERE for told in (takes or sc, gives or sc, sc)))
+    acquire, release, sequential = (EVERYWHERE if given else NOWHERE for given in (takes or sc, gives or sc, sc))
+    return Pair(made[0], made[1], acquire, release, sequential)
 
 
 def told(*pairs: Pair) -> bool:
