@@ -274,7 +274,7 @@ class _Vector:
     known: frozenset[Before]
     """the strong accesses that precede it"""
     elements: list[Strong] = field(default_factory=list)
-    """those of its elements that are recorded"""
+    """its recorded elements"""
 
 
 class Knowledge:

@@ -207,7 +207,7 @@ class Search:
         for ask in asks:
             own = ask.place[0] >= 0 or not self.alike
             thread = (ask.cta if own else _ANY, ask.warp, ask.lane)
-            users = self.users.setdefault(self._block_of(ask), {})
+            users = self.users.setdefault(self._find_block(ask), {})
             writes = not self.reads(ask.pc)
             if writes <= users.get(thread, False) and thread in users:
                 continue
@@ -216,13 +216,13 @@ class Search:
             if others and (writes or any(others)):
                 self.shared.grown = True
 
-    def _block_of(self, ask: Ask) -> tuple[int, int]:
+    def _find_block(self, ask: Ask) -> tuple[int, int]:
         """Return the block that an ordered access touches."""
         return ask.place[0], ask.place[1] & -self.block
 
     def _common(self, ask: Ask) -> bool:
         """Return whether another thread touches a location as well, and some thread may write it."""
-        users = self.users[self._block_of(ask)]
+        users = self.users[self._find_block(ask)]
         return any(users.values()) and (len(users) > 1 or any(cta == _ANY for cta, _, _ in users))
 
     def _persistent_sets(self, node: Node) -> list[list[Ask]]:
@@ -231,7 +231,7 @@ class Search:
         known: dict[tuple[tuple[int, int], bool], frozenset[Ask]] = {}
         sets: dict[frozenset[Ask], None] = {}
         for ask in standing.values():
-            touch = self._block_of(ask), not self.reads(ask.pc)
+            touch = self._find_block(ask), not self.reads(ask.pc)
             if touch not in known:
                 known[touch] = self._close_set(touch, standing, node)
             sets[known[touch] | {ask}] = None
@@ -255,7 +255,7 @@ class Search:
                     there.update([standing[at]] if at in standing else node.asks[cta])
             there -= chosen
             chosen |= there
-            more = {(self._block_of(ask), not self.reads(ask.pc)) for ask in there} - seen
+            more = {(self._find_block(ask), not self.reads(ask.pc)) for ask in there} - seen
             seen |= more
             todo += more
         return frozenset(chosen)
@@ -405,7 +405,7 @@ class Search:
     def _apart_from(self, one: Ask, other: Ask) -> bool:
         """Return whether the order of two lanes does not matter."""
         reads = self.reads(one.pc) and self.reads(other.pc)
-        return one.cta != other.cta and (reads or self._block_of(one) != self._block_of(other))
+        return one.cta != other.cta and (reads or self._find_block(one) != self._find_block(other))
 
     def _is_news(self, node: Node, key: bytes) -> bool:
         """Return whether a state has not occurred yet, or has more runnable lanes than then (Godefroid, sleep sets and
@@ -572,7 +572,7 @@ class Search:
         session, cta = self.session, ask.cta
         known, place = node.knowledge, ask.place
         seen = session.value(place, node.memory) if place[0] < 0 else b""
-        own, start = self._block_of(ask)
+        own, start = self._find_block(ask)
         grains = [(own, at) for at in range(start, start + self.block, known.grain)] if self.block > 1 else [place]
         cells, touched = tuple(map(known.cells.get, grains)), tuple(map(known.touched.get, grains))
         waiting = node.digests[cta], ask, seen, cells, touched
