@@ -16,7 +16,7 @@ from wsemu.model.errors import KernelError, UsageError
 
 if TYPE_CHECKING:
     from wsemu.launch.result import Report
-    from wsemu.model.settings import Engine
+    from wsemu.model.settings import Assignment, Engine
 
 ENGINES = ["vm", "reference"]
 STORE = "  st.global.u32 [%o], %tile;\n"
@@ -166,6 +166,7 @@ def test_a_branch_on_the_bits_of_each_response(at: int, verdict: str, engine: En
         ("%o, %tile, 256", "%o, %ctaid.x, 256", "depends"),
         (STORE, "  mov.u32 %v, %ctaid.x;\n  st.global.u32 [%o], %v;\n", "depends"),
         (STORE, PASSES + STORE, "depends"),
+        (STORE, "  setp.eq.u32 %done, %parity, 0;\n  @%done" + STORE, "depends"),
         (STORE, "  setp.eq.u32 %p, %tile, 2;\n  @%p bar.sync 1;\n" + STORE, "synchronization"),
     ],
 )  # fmt: skip
@@ -175,6 +176,79 @@ def test_what_depends_on_the_assignment_is_undecided(old: str, new: str, why: st
     assert report.verdict == "incomplete"
     assert any(why in note for note in report.notes), report.notes
     assert "canceled clusters" in report.reasons
+
+
+ROWS = "  .shared .align 4 .b32 total;\n", """  .shared .align 4 .b32 total;
+  .shared .align 128 .b8 rows[256];
+  .reg .b64 %from; .reg .b32 %row, %sum;
+"""  # fmt: skip
+TAGS = """  mov.u32 %sum, 0;
+  ld.param.u64 %from, [zeros];
+  mad.wide.u32 %from, %t, 4, %from;
+NEXT:
+  ld.b32 %v, [%from];
+  add.u32 %sum, %sum, %v;
+  cvta.shared.u64 %o, %row;
+  setp.ne.u64 %p, %from, %o;
+  mov.u64 %from, %o;
+  @%p bra NEXT;
+  add.u32 %v, %tile, 1;
+  st.shared.b32 [%row], %v;
+  setp.eq.u32 %p, %sum, 0;
+  setp.eq.or.u32 %p, %sum, %tile, %p;
+  setp.eq.or.u32 %p, %sum, 6, %p;
+  selp.u32 %v, 0, 1, %p;
+"""
+"""a row keeps the number of the tile, plus 1, for the next one, which stores 1 if it is not the next in order"""
+
+
+@pytest.mark.parametrize("clc", ["robin", "one"])
+def test_reads_of_an_array_do_not_hide_those_of_shared_memory(clc: Assignment):
+    """An instruction has one finding for all bytes that nothing has written (false `verified`)."""
+    text = STEAL.replace(*ROWS).replace("result)", "result, .param .u64 zeros)")
+    text = text.replace("LOOP:\n", "  mad.lo.u32 %row, %t, 4, rows;\n  st.shared.b32 [%row], 0;\nLOOP:\n")
+    text = text.replace("  mul.wide.u32 %o, %t, 4;", TAGS + "  mul.wide.u32 %o, %t, 4;").replace(
+        STORE, STORE.replace("tile", "v")
+    )
+    result = np.zeros((6, 64), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 6, 64, [result, np.zeros(64, np.uint32)], clc=clc)
+    assert report.verdict == "incomplete"
+    assert not result.any()
+
+
+LATE = """  mad.lo.u32 %row, %t, 4, rows;
+  setp.ne.and.u32 %p, %tile, 43, %first;
+  @%p cp.async.bulk.wait_group 0;
+  bar.sync 1;
+  st.shared.b32 [%row], %tile;
+  fence.proxy.async.shared::cta;
+  bar.sync 2;
+  mad.wide.u32 %o, %tile, 256, %out;
+  @%first cp.async.bulk.wait_group 0;
+  @!%first bra WAIT;
+  cp.async.bulk.global.shared::cta.bulk_group [%o], [rows], 256;
+  cp.async.bulk.commit_group;
+"""
+
+
+@pytest.mark.parametrize(("late", "verdict"), [(43, "failed"), (99, "verified")])
+def test_a_wait_for_copies_that_only_one_tile_executes_late(late: int, verdict: str):
+    """The first judged run takes 40 clusters; waits of the others are compared with theirs."""
+    text = STEAL.replace(*ROWS)
+    store = text[text.index("  mul.wide.u32 %o, %t, 4;") : text.index("WAIT:\n")]
+    text = text.replace(store, LATE.replace("43", str(late)))
+    text = text.replace("  ret;", "  @%first cp.async.bulk.wait_group 0;\n  ret;")
+    report, _ = check(text, 45)
+    assert report.verdict == verdict, report.notes
+    assert ("race" in find_errors(report)) == (verdict == "failed")
+
+
+@pytest.mark.parametrize("guarded", ["  @!%done bra WAIT;\n", "  @!%done"])
+def test_an_access_to_arrays_that_only_some_tiles_perform(guarded: str):
+    """The events after it were compared with parts of other events: `incomplete`."""
+    some = STORE + "  setp.eq.u32 %done, %tile, 3;\n" + guarded + STORE
+    report, _ = check(STEAL.replace(STORE, some), 6)
+    assert report.verdict == "verified", report.notes
 
 
 @pytest.mark.parametrize(

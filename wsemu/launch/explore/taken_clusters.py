@@ -31,6 +31,7 @@ from wsemu.machine.vm import Machine
 from wsemu.model.codes import CODES
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, LANES, OFFSET_MASK, SEGMENT_SHIFT, SHARED
+from wsemu.model.outcome import FENCES
 from wsemu.model.program import RESPONSES
 from wsemu.proof.liveness import live_rows
 
@@ -55,19 +56,13 @@ EXTRA = 6
 _OF_SHAPES = [
     layout.EVENT_KINDS.index(kind)
     for kind in (
-        "arrive",
-        "sync",
-        "warp",
-        "init",
-        "inval",
-        "arrive_on",
-        "expect",
-        "await",
-        "copy",
-        "proxy",
-        "commit",
+        "arrive", "sync", "warp", *FENCES, "init", "inval", "arrive_on", "expect", "credit", "await", "copy", "landed",
+        "proxy", "commit",
     )
-]
+]  # fmt: skip
+"""events that may order accesses, and copies"""
+_OF_PHASES = [layout.EVENT_KINDS.index(kind) for kind in ("arrive_on", "expect", "credit", "await")]
+_OF_BARRIERS = [layout.EVENT_KINDS.index(kind) for kind in ("arrive", "sync")]
 _ACCESS, _COPY = layout.EVENT_KINDS.index("access"), layout.EVENT_KINDS.index("copy")
 _UNWRITTEN = ("uninitialized-read", "tmem-uninitialized")
 
@@ -146,6 +141,7 @@ class _Cluster(VmSession):
     def proceed(self) -> int:
         machine = self.machine
         state = machine.state[0]
+        self.events[: int(state["trace_count"])] = np.zeros((), layout.EVENT)  # some events do not set all fields
         state["trace_count"], state["trace_used"] = 0, 0
         most = 1 << 26
         state["budget"], state["patience"] = most, 1 << 40
@@ -198,6 +194,15 @@ class _Cluster(VmSession):
         machine = self.machine
         return [machine._finding(raw) for raw in machine.raw[: int(machine.state[0]["raw_count"])]]
 
+    def touches_shared(self, pcs: set[int]) -> bool:
+        """Return whether one of these instructions has accessed shared memory in the segment."""
+        rows = self.events[: int(self.machine.state[0]["trace_count"])]
+        chosen = rows[(rows["kind"] == _ACCESS) & np.isin(rows["pc"], list(pcs))]
+        return any(
+            ((self.addresses[first : first + lanes.bit_count()] & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT == SHARED).any()
+            for first, lanes in zip(chosen["addresses"].tolist(), chosen["lanes"].tolist(), strict=True)
+        )
+
     def list_stores(self) -> Iterator[tuple[int, Any, Any]]:
         """Yield each array that the segment has written: its number, and the offsets and values of the bytes."""
         for number in self.chosen:
@@ -244,15 +249,15 @@ class _Cluster(VmSession):
         for column in (5, 6):
             away = (rows[:, 0] == _COPY) & (rows[:, column] >> SEGMENT_SHIFT != SHARED)
             rows[away, column] = -1
-        phases = np.isin(rows[:, 0], [layout.EVENT_KINDS.index(kind) for kind in ("arrive_on", "expect", "await")])
-        rows[phases, 6] &= 1
-        rows[np.isin(rows[:, 0], [layout.EVENT_KINDS.index(kind) for kind in ("arrive", "sync")]), 6] = 0
+        rows[np.isin(rows[:, 0], _OF_PHASES), 6] &= 1
+        rows[np.isin(rows[:, 0], _OF_BARRIERS), 6] = 0
         of_warps: dict[int, Any] = {}
         kept = np.flatnonzero(np.isin(rows[:, 0], _OF_SHAPES) | some)
         for n in kept.tolist():
             kind, _, warp, _, pc, place, generation, lanes, first, amount = rows[n].tolist()
             hashed = of_warps.setdefault(warp, hashlib.blake2b(digest_size=16))
-            hashed.update(b"%d %d %d %d %d %d;" % (kind, pc, place, generation, lanes, amount))
+            operand = first if kind == _COPY else 0
+            hashed.update(b"%d %d %d %d %d %d %d;" % (kind, pc, place, generation, lanes, amount, operand))
             if kind == _ACCESS:
                 lanes_inside = inside[first : first + lanes.bit_count()]
                 hashed.update(np.where(lanes_inside, used[first : first + lanes.bit_count()], -1).tobytes())
@@ -290,6 +295,8 @@ class TakenClusters:
         self.rooms, self.carried = Rooms(), set[int]()
         self.reads = set[int]()
         """arrays with bytes that a segment reads and has not written"""
+        self.hides = False
+        """true if reads of these bytes may hide reads of shared memory: an instruction has one finding"""
         self.refused = ""
         """the reason why the launch is not proven; an empty text if it is proven"""
         self.failed: tuple[int, tuple[int, ...], Outcome] | None = None
@@ -331,9 +338,10 @@ class TakenClusters:
         self.ends: dict[bytes, bytes] = {}
         """state -> the shape of the end that is reached from there"""
         self.first = b""
-        self.held: dict[int, dict[int, Any]] = {}
+        self.held: dict[int, dict[int, tuple[Any, Any]]] = {}
+        """cluster -> for each array that its work writes, the offsets and values of the bytes"""
         self.owners = {n: np.full(len(self.bound.segments[n - FIRST_ARRAY][0]), -1, np.int32) for n in self.arrays}
-        self.reads = set()
+        self.reads, self.hides = set(), False
         self.followed: set[tuple[int, ...]] = set()
         """for each run so far, the cluster that starts and the clusters that it takes over"""
         self.judged: set[tuple[int, ...]] = set()
@@ -343,7 +351,7 @@ class TakenClusters:
         for length in range(min(steps + EXTRA, self.count - 1) + 1):
             self._run(0, range(1, length + 1))
         stored = {number for number, owners in self.owners.items() if (owners != -1).any()}
-        if self.known is None and self.reads & stored:
+        if self.known is None and (self.hides or self.reads & stored):
             self.known = self.owners
             raise _Retry
 
@@ -419,13 +427,18 @@ class TakenClusters:
 
     def _judge(self, one: _Cluster) -> None:
         carried = False
+        of_arrays = set[int]()
         for raw in one.findings():
             if raw.code in _UNWRITTEN:
                 carried |= self._carry(raw, one)
+                if raw.code in _UNWRITTEN[:1] and raw.detail["address"] >> SEGMENT_SHIFT in self.arrays:
+                    of_arrays.add(raw.pc)
             elif raw.code in CODES and CODES[raw.code].severity == "error":
                 raise _RefusedError(f"a run with other clusters finds {raw.code}")
         if carried:
+            self.known = None
             raise _Retry
+        self.hides |= bool(of_arrays) and one.touches_shared(of_arrays)
 
     def _carry(self, raw: RawFinding, one: _Cluster) -> bool:
         """Mark bytes of shared memory as carried from one segment to the next; return whether any of these bytes is
@@ -455,13 +468,15 @@ class TakenClusters:
             if any(True for _ in one.list_stores()):
                 raise _RefusedError("a cluster stores to an array after a request has failed")
             return
-        for number, offsets, values in one.list_stores():
+        found = {number: (offsets, values) for number, offsets, values in one.list_stores()}
+        for number, (offsets, _) in found.items():
             owners = self.owners[number]
             if ((owners[offsets] != -1) & (owners[offsets] != cluster)).any():
                 raise _RefusedError("the work of two clusters writes to the same bytes")
             owners[offsets] = cluster
-            own = self.held.setdefault(cluster, {})
-            if number not in own:
-                own[number] = offsets, values.copy()
-            elif not (np.array_equal(own[number][0], offsets) and np.array_equal(own[number][1], values)):
-                raise _RefusedError("what a cluster's work stores depends on what was done before")
+        known = self.held.setdefault(cluster, found)
+        same = known.keys() == found.keys() and all(
+            np.array_equal(known[number][part], found[number][part]) for number in found for part in (0, 1)
+        )
+        if not same:
+            raise _RefusedError("what a cluster's work stores depends on what was done before")

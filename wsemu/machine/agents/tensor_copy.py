@@ -20,7 +20,7 @@ from wsemu.machine.records import instruction_at, machine_at, record_finding, se
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, popcount, store_i64, store_u8, store_u32
 from wsemu.machine.state import COPIES, DONE, EVENT_KINDS, FAULT, READS_DONE, STORES, TRAP, UNUSED_SHIFT
 from wsemu.machine.sync.clobber import clobbers, find_touched, objects_live
-from wsemu.machine.sync.events import log
+from wsemu.machine.sync.events import log, note_operand
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
@@ -762,6 +762,7 @@ def store_lane(m, w, pc, registers, i, lane):
         return
     to, size = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, tile_bytes(p, i)
     log(m, COPIED, w, pc, load_i64(p), -1, 1 << lane, size)
+    note_operand(m, to)
     inner_runs(m, w, pc, registers, i, lane, p, JUDGE, 0)
     if m.clocks:
         some = is_copy_needed(p, registers, i, lane)

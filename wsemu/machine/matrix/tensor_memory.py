@@ -63,7 +63,7 @@ from wsemu.machine.records import (
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store_u8, store_u32
 from wsemu.machine.state import ARRIVES, DONE, ENDS, STARTS
 from wsemu.machine.sync.clocks import begin_interval
-from wsemu.machine.sync.events import ARRIVALS, log, report_failure
+from wsemu.machine.sync.events import ARRIVALS, log, note_operand, report_failure
 from wsemu.machine.sync.lane_clocks import (
     give_inherited,
     give_times,
@@ -276,6 +276,7 @@ def move(m, warp, w, pc, i, mask):
         return DONE
     first = 32 * quarter + ((address >> 16) & 31)
     log(m, COPIED, w, pc, -1, -1, mask, 4 * register_count(shape, repeat))
+    note_operand(m, distance << 32 | address)
     number = fork(m, w, lane, pc)
     if m.clocks:
         enter_group(m, w, 0, OF_STORES_KIND if stores else OF_LOADS_KIND, number)
@@ -473,6 +474,7 @@ def copy(m, warp, w, pc, i, lane):
         base = access_cell(number, BULK + w, lane, pc)
         enter_group(m, w, lane, KIND, number)
     log(m, COPIED, w, pc, shared_place(m, first, (descriptor & 0x3FFF) << 4), -1, 1 << lane, 4 * rows * columns)
+    note_operand(m, descriptor ^ to << 14)
     if pair:
         reach(m, w, pc, m.member ^ 1, 1 << lane, number, True)
     for q in range(1 + pair):

@@ -48,7 +48,7 @@ from wsemu.machine.memory.cell_bits import BULK
 from wsemu.machine.records import product_at, record_finding, shape_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, store_i64, store_u8, store_u32
 from wsemu.machine.state import DONE, MULTIPLIES_FLOATS, TRAP
-from wsemu.machine.sync.events import log, report_failure
+from wsemu.machine.sync.events import log, note_operand, report_failure
 from wsemu.machine.sync.lane_clocks import inherit_known
 from wsemu.machine.sync.peers import reach
 from wsemu.model.codes import CODE_NUMBERS
@@ -78,6 +78,8 @@ TENSOR_ADDRESS = 0x3FFFFFFF
 """bits of the address of scale factors; the bits above it may select a byte of them (CuTe)"""
 KIND = 3
 """kind of the group of products and copies that a thread has issued"""
+MIXES = 0x2545F4914F6CDD1D
+"""an odd factor that spreads the bits of a number"""
 
 
 # -- what it says ------------------------------------------------------------------------------------------------------
@@ -312,6 +314,17 @@ def has_columns(m, p, w, pc, lane, member, group, report):
 
 
 @compiled
+def mix_operands(p, d):
+    """Return a number that other operands of an mma change."""
+    found = ((d * MIXES ^ p.a) * MIXES ^ p.b) * MIXES ^ p.adds << 32 ^ p.lane << 16 ^ p.column
+    if p.sparse:
+        found = found * MIXES ^ p.metadata
+    if p.kind >= SCALED:
+        found = found * MIXES ^ p.scale_a << 16 ^ p.scale_b
+    return found
+
+
+@compiled
 def multiply(m, w, pc, registers, i, lane):
     """Execute the `tcgen05.mma` of a lane, and return a status."""
     p = product_at(m.product, 0)
@@ -358,6 +371,7 @@ def multiply(m, w, pc, registers, i, lane):
         enter_group(m, w, lane, KIND, number)
     total = 32 * (p.rows + (p.n << p.sparse))
     log(m, COPIED, w, pc, shared_place(m, first, (p.b & 0x3FFF) << 4), -1, 1 << lane, total)
+    note_operand(m, mix_operands(p, d))
     if p.pair:
         reach(m, w, pc, m.member ^ 1, 1 << lane, number, True)
     for q in range(1 + p.pair):

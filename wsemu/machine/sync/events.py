@@ -27,6 +27,13 @@ def log(m, kind, w, pc, place, generation, lanes, amount):
 
 
 @compiled
+def note_operand(m, operand):
+    """Add to the last event, of a copy, a number that differs for other operands in shared and tensor memory."""
+    if m.trace and m.trace_count <= m.trace_room:
+        event_at(m.trace, m.trace_count - 1).addresses = operand
+
+
+@compiled
 def report_failure(m, w, pc):
     m.fault_pc = pc
     m.fault_warp = w
