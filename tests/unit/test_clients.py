@@ -557,6 +557,85 @@ def test_a_tensor_that_an_extension_cannot_get_is_named(tmp_path):
     assert "extensions get dense tensors only, and no sparse_coo ones" in done.stderr, done.stdout + done.stderr
 
 
+@pytest.mark.skipif(not has_toolkit(), reason="needs nvcc, a C++ compiler and ninja")
+def test_an_operator_with_kernels_for_both_devices_runs_the_one_for_cuda_also_in_backward(tmp_path):
+    """It ran the kernel for the CPU, without a launch, and gradients through one for CUDA alone were an error."""
+    done = call_border(
+        tmp_path,
+        """
+library, ran = torch.library.Library("extension", "DEF"), []
+library.define("scale(Tensor x, float by=2.0) -> Tensor")
+
+def on_cuda(x, by=2.0):
+    assert border.is_cuda(x)
+    ran.append("cuda")
+    return x * by
+
+def on_cpu(x, by=2.0):
+    ran.append("cpu")
+    return x * by
+
+def in_extension(function, key):
+    border.operators.register(library, "scale", function, key)
+
+in_extension(on_cpu, "CPU")
+in_extension(on_cuda, "CUDA")
+border.library.load()
+border.operators.add_compiled()
+scale = torch.ops.extension.scale
+setup = lambda ctx, inputs, output: None
+torch.library.register_autograd("extension::scale", lambda ctx, g: (scale.default(g), None), setup_context=setup)
+w = torch.ones(64, device="cuda", requires_grad=True)
+scale(w).sum().backward()
+assert w.grad.tolist() == [2] * 64 and ran == ["cuda", "cuda"]
+with torch.no_grad():
+    assert scale(w, by=3.0).tolist() == [3] * 64 and scale(w[:0]).is_cuda
+assert ran == ["cuda"] * 4
+assert scale(torch.ones(2)).tolist() == [2, 2] and ran[4:] == ["cpu"]
+print("ok")
+""",
+    )
+    assert "ok" in done.stdout, done.stdout + done.stderr
+
+
+def test_an_operator_that_a_program_defines_for_cuda_needs_no_toolkit(tmp_path):
+    """It got tensors of another backend, through libraries that need a toolkit."""
+    done = check_torch(
+        tmp_path,
+        """
+@torch.library.custom_op("mine::double", mutates_args=(), device_types="cuda")
+def double_op(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    assert x.is_cuda and out.is_cuda and torch.zeros(1, device="cuda").is_cuda
+    double[(1,)](x, out, BLOCK=64)
+    return out
+
+double_op.register_autograd(lambda ctx, gradient: double_op(gradient.contiguous()))
+
+@torch.library.custom_op("mine::either", mutates_args=())
+def either(x: torch.Tensor) -> torch.Tensor:
+    return x * 3
+
+@either.register_kernel("cuda")
+def _(x):
+    return double_op(x)
+
+w = torch.ones(64, device="cuda", requires_grad=True)
+double_op(w).sum().backward()
+assert w.grad.tolist() == [2] * 64
+assert torch.ops.mine.either(w.detach()).tolist() == [2] * 64
+assert either(torch.ones(2)).tolist() == [3, 3]
+try:
+    double_op(torch.ones(2))
+except NotImplementedError as error:
+    assert "Could not run 'mine::double'" in str(error)
+    print("ok")
+""",
+    )
+    assert "ok" in done.stdout, done.stdout + done.stderr
+    assert "4 launches: 4 verified" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.fixture
 def extensions(monkeypatch):
     """The module that adapts extensions, which imports nothing of torch."""

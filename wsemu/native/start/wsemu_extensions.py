@@ -230,13 +230,20 @@ class Border:
         self.torch, self.driver, self.devices, self.library = torch, driver, devices, library
         self.device_of = torch._C.TensorBase.device.__get__
         self.lock = threading.Lock()
-        self.registered = self.steps = None
+        self.registered = self.steps = self.operators = None
         self.process = os.getpid()
 
     def is_cuda(self, value):
         """Return whether a value is a tensor of torch's CUDA backend."""
         with self.torch._C.DisableTorchFunction():  # a mode would ask for the device that programs see
             return isinstance(value, self.torch.Tensor) and self.device_of(value).type == "cuda"
+
+    def load_extension(self, load, *arguments):
+        """Return the result of a function that loads an extension, and redirect its operators."""
+        out = self.library.load_extension(load, *arguments)
+        if self.library.loaded is not None:
+            self.operators.add_compiled()
+        return out
 
     def start(self):
         """Register the backend's operators."""
@@ -434,7 +441,7 @@ def install(torch, driver, devices):
     create, run = loader.create_module, loader.exec_module
 
     def create_with_library(self, spec):
-        return border.library.load_extension(create, self, spec)
+        return border.load_extension(create, self, spec)
 
     def run_and_wrap(self, module):
         run(self, module)
@@ -445,7 +452,7 @@ def install(torch, driver, devices):
     load = torch.ops.load_library
 
     def load_with_library(path):
-        return border.library.load_extension(load, path)
+        return border.load_extension(load, path)
 
     torch.ops.load_library = load_with_library
     return border
@@ -510,23 +517,6 @@ def _wrap(border, function):
         return border.call(function, args, kwargs)
 
     return run
-
-
-def is_operator_of_extension(torch, function):
-    """Return whether a function is an operator of `torch.ops` that has a kernel for CUDA, and none for the CPU."""
-    if isinstance(function, torch._ops.OpOverloadPacket):
-        name = function._qualified_op_name
-        names = [f"{name}.{one}".removesuffix(".default") for one in function.overloads()]
-    elif isinstance(function, torch._ops.OpOverload):
-        names = [function._name]
-    else:
-        return False
-    return any(_has_only_cuda_kernel(torch, name) for name in names if not name.startswith(("aten::", "prim")))
-
-
-def _has_only_cuda_kernel(torch, name):
-    has = torch._C._dispatch_has_kernel_for_dispatch_key
-    return has(name, "CUDA") and not has(name, "CPU") and not has(name, "CompositeExplicitAutograd")
 
 
 # -- builds ------------------------------------------------------------------------------------------------------------

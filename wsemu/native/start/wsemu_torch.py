@@ -11,6 +11,7 @@ import threading
 import time
 
 import wsemu_extensions
+import wsemu_operators
 
 FIRST, LAST = 16 << 40, 84 << 40
 """addresses of memory that host and device share"""
@@ -128,6 +129,7 @@ def install(torch):
     driver.start()
     border = wsemu_extensions.install(torch, driver, devices)
     mode = _mode(torch, driver, devices, border)
+    wsemu_operators.install(torch, driver, devices, border, mode)
     _replace_attributes(torch, driver, devices)
     _replace_cuda(torch, driver, devices)
     _enter_in_autograd(torch, driver, devices, mode)
@@ -173,8 +175,8 @@ class _Calls:
         name = getattr(func, "__name__", "")
         if func is self.torch.device or name in ("device", "DeviceContext", "__get__"):
             return func(*args, **kwargs)
-        if wsemu_extensions.is_operator_of_extension(self.torch, func):
-            return self.border.call(func, args, kwargs)
+        if names := self.border.operators.names(func):
+            return self.border.operators.call(names, func, args, kwargs)
         if name in ("backward", "grad"):
             found = devices.tensors((*args, *kwargs.values()))
             with self.driver.placing(WRITTEN if any(map(devices.is_on_device, found)) else HOST):
