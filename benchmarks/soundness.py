@@ -36,7 +36,7 @@ The kinds of programs follow, each with the fraction that also runs in the refer
     undefined  undefined registers, shared memory and shuffles (undefined_programs.py).  All choices of their bits are
                enumerated (1 in 8)
     lag        mbarriers in warps of two lanes, which are treated as one or as separate (lag_programs.py; 1 in 8)
-    values     threads that store known values (same_value_programs.py; 1 in 8)
+    values     threads that store known values, and draw numbers (same_value_programs.py; 1 in 8)
     inits      lanes that initialize one mbarrier, together or in turn (init_programs.py; 1 in 8)
     slots      threads that compute locations from numbers that they draw (slot_programs.py).  All assignments of
                numbers are enumerated (1 in 8)

@@ -1,9 +1,14 @@
 """Random programs of stores and loads whose values are known, and all their interleavings.
 
-Three threads, each in a warp of its own, load and store variables of two bytes, whole or a byte of them, and meet in
+Three threads, each in a warp of its own, load and store variables of four bytes, whole or a byte of them, and meet in
 pairs at named barriers.  A program is good if every two accesses to a byte that its barriers do not order are two
 loads, or two stores of one value: then all interleavings give each load, and memory in the end, the same values, which
 is compared as well.  It is `ordered` if no two such stores are left unordered.
+
+Threads also draw numbers from counters, with fences around, which orders accesses in some interleavings only: of two
+accesses that the barriers leave unordered, the second one may run before the first one's thread draws its next number.
+A store of a drawn number has another value than any unordered store, in some interleaving or by the rules.  Atomics
+exchange variables for one value: they conflict with plain accesses only.
 
 The enumeration knows nothing of clocks or cells.
 """
@@ -14,27 +19,35 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from unittest import mock
 
 import numpy as np
-from numpy import int32, uint8, uint16
+from numpy import int32, uint8, uint32
 
 import wsemu
 from wsemu import cuda, ptx
 from wsemu.launch import same_values
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.properties.programs import Random
     from wsemu.model.settings import Engine
 
 THREADS: Final = 3
 VARIABLES: Final = 2
+SIZE: Final = 4
+"""bytes of a variable"""
 LONGEST: Final = 9
 MOST_STATES: Final = 40_000
-LOAD, STORE, STORE_BYTE, MEET = range(1, 5)
+LOAD, STORE, STORE_BYTE, MEET, DRAW, STORE_DRAWN, EXCHANGE = range(1, 8)
+COUNTERS: Final = 2
+MAX_DRAWS: Final = 5
+EXCHANGED: Final = 3
+"""the value that each exchange writes"""
 PAIRS: Final = ((0, 1), (1, 2), (0, 2))
 """who meets at a barrier"""
 
 
 class Step(NamedTuple):
-    """An operation: of a variable, or of its high byte, and the value that is stored; or a barrier."""
+    """An operation: of a variable, or of its second byte, and the value that is stored; or a barrier, or a counter."""
 
     kind: int
     place: int
@@ -42,22 +55,27 @@ class Step(NamedTuple):
 
     def bytes(self) -> range:
         """The bytes that it accesses."""
-        first = 2 * self.place + (self.kind == STORE_BYTE)
-        return range(first, 2 * self.place + 2)
+        first = SIZE * self.place
+        return range(first + 1, first + 2) if self.kind == STORE_BYTE else range(first, first + SIZE)
 
     def byte(self, at: int) -> int:
         """What it stores there."""
-        return self.value if self.kind == STORE_BYTE else self.value >> 8 * (at % 2) & 255
+        return self.value if self.kind == STORE_BYTE else self.value >> 8 * (at % SIZE) & 255
+
+    @property
+    def is_access(self) -> bool:
+        """Whether it accesses a variable."""
+        return self.kind not in (MEET, DRAW)
 
 
 Program = tuple[tuple[Step, ...], ...]
 
 
 @cuda.jit
-def interpreter(table, memory, high, sink):
+def interpreter(table, memory, parts, sink, counters):
     """The first lane of each warp runs a line of the table."""
     warp, lane = cuda.threadIdx.x // 32, cuda.threadIdx.x % 32
-    total = int32(0)
+    total, drawn = int32(0), int32(0)
     for step in range(table.shape[1]):
         kind, place, value = table[warp, step, 0], table[warp, step, 1], table[warp, step, 2]
         if kind == MEET:
@@ -68,7 +86,16 @@ def interpreter(table, memory, high, sink):
             elif kind == STORE:
                 memory[place] = value
             elif kind == STORE_BYTE:
-                high[2 * place + 1] = value
+                parts[SIZE * place + 1] = value
+            elif kind == DRAW:
+                cuda.threadfence()
+                drawn = cuda.atomic.add(counters, place, 1)
+                cuda.threadfence()
+                total = 7 * total + drawn
+            elif kind == STORE_DRAWN:
+                memory[place] = drawn
+            elif kind == EXCHANGE:
+                cuda.atomic.exch(memory, place, uint32(EXCHANGED))
     if lane == 0:
         sink[warp] = total
 
@@ -79,26 +106,35 @@ def check_program(program: Program, engine: Engine = "vm") -> wsemu.Report:
     for t, steps in enumerate(program):
         for k, step in enumerate(steps):
             table[t, k] = step
-    memory = np.zeros(VARIABLES, uint16)
-    arguments = (table, memory, memory.view(uint8), np.zeros(THREADS, int32))
+    memory = np.zeros(VARIABLES, uint32)
+    arguments = (table, memory, memory.view(uint8), np.zeros(THREADS, int32), np.zeros(COUNTERS, int32))
     return wsemu.check(interpreter, 1, 32 * THREADS, arguments, engine=engine)
 
 
 def draw(random: Random) -> Program:
     """A program whose barriers are met by both of their pair, in one order."""
     made: list[list[Step]] = [[] for _ in range(THREADS)]
-    few = random.random() < 0.6
+    few, draws = random.random() < 0.6, random.random() < 0.5
     for _ in range(random.randrange(2, LONGEST)):
         if random.random() < 0.4:
             which = random.randrange(0, len(PAIRS))
             for t in PAIRS[which]:
                 made[t].append(Step(MEET, which))
             continue
-        kind = random.choice((LOAD, STORE, STORE, STORE, STORE_BYTE))
-        value = random.choice((0, 1) if few else (0, 1, 256, 257))
         steps = made[random.randrange(0, THREADS)]
-        steps.append(Step(kind, random.randrange(0, VARIABLES), value if kind == STORE else value & 1))
+        if draws and random.random() < 0.4 and sum(step.kind == DRAW for line in made for step in line) < MAX_DRAWS:
+            steps.append(Step(DRAW, random.randrange(0, COUNTERS)))
+        kinds = [LOAD, STORE, STORE, STORE, STORE_BYTE, *[EXCHANGE] * draws]
+        kinds += [STORE_DRAWN] * any(step.kind == DRAW for step in steps)
+        steps.append(_draw_access(random, kinds, few=few))
     return tuple(map(tuple, made))
+
+
+def _draw_access(random: Random, kinds: Sequence[int], *, few: bool) -> Step:
+    """An access of one of these kinds to a variable; with `few` values, more stores are of one value."""
+    kind, place = random.choice(kinds), random.randrange(0, VARIABLES)
+    value = random.choice((0, 1) if few else (0, 1, 256, 257))
+    return Step(kind, place, {STORE: value, STORE_BYTE: value & 1, EXCHANGE: EXCHANGED}.get(kind, 0))
 
 
 class Known(NamedTuple):
@@ -115,7 +151,7 @@ class Known(NamedTuple):
 def known(program: Program) -> Known:
     """Judge a program by the order of its steps, and by all its interleavings."""
     before = _order(program)
-    steps = [(t, k) for t, line in enumerate(program) for k in range(len(line)) if line[k].kind != MEET]
+    steps = [(t, k) for t, line in enumerate(program) for k in range(len(line)) if line[k].is_access]
     good = ordered = True
     for one in steps:
         for other in steps:
@@ -123,9 +159,11 @@ def known(program: Program) -> Known:
                 continue
             a, b = program[one[0]][one[1]], program[other[0]][other[1]]
             met = [at for at in a.bytes() if at in b.bytes()]
-            if met and a.kind != b.kind and LOAD in (a.kind, b.kind):
+            if not met or a.kind == b.kind in (LOAD, EXCHANGE):
+                continue
+            if {a.kind, b.kind} & {LOAD, EXCHANGE, STORE_DRAWN}:
                 good = False
-            elif met and a.kind != LOAD:
+            else:
                 ordered = False
                 good &= all(a.byte(at) == b.byte(at) for at in met)
     return Known(good, good and ordered, len(_results(program)))
@@ -156,7 +194,7 @@ State = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 def _results(program: Program) -> set[tuple[tuple[int, ...], ...]]:
     """What threads have loaded and memory holds in the end, of all interleavings."""
-    start: State = ((0,) * THREADS, (0,) * (2 * VARIABLES), (0,) * THREADS)
+    start: State = ((0,) * THREADS, (0,) * (SIZE * VARIABLES), (0,) * THREADS)
     seen, todo = {start}, [start]
     ends: set[tuple[tuple[int, ...], ...]] = set()
     while todo and len(seen) < MOST_STATES:
@@ -173,8 +211,8 @@ def _results(program: Program) -> set[tuple[tuple[int, ...], ...]]:
                 if t != movers[0] or any(at[s] == len(program[s]) or program[s][at[s]] != step for s in movers):
                     continue
             elif step.kind == LOAD:
-                total[t] = 7 * total[t] + held[2 * step.place] + 256 * held[2 * step.place + 1]
-            else:
+                total[t] = 7 * total[t] + int.from_bytes(held[q] for q in step.bytes())
+            elif step.is_access:
                 for q in step.bytes():
                     held[q] = step.byte(q)
             after = tuple(n + (s in movers) for s, n in enumerate(at))

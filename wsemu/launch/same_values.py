@@ -64,6 +64,8 @@ class _Compared(NamedTuple):
     findings: list[RawFinding]
     stores: frozenset[int] = frozenset()
     """stores of which any two that nothing orders were compared, if the run has no race"""
+    joined: frozenset[int] = frozenset()
+    """stores of one value that the VM found to race, although it reports only the last store at each location"""
 
 
 def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False, how: Mapping[str, Any] | None = None) -> Ran:
@@ -98,7 +100,7 @@ def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False, how: Mapp
     more = [raw for raw in told if raw.code in WATCHED and raw.code not in RACES and _key(raw) not in known]
     if any(CODES[raw.code].severity == "error" for raw in more):
         return run
-    racers = {pc for raw in (*racing, *more) for pc in (raw.pc, raw.other_pc)}
+    racers = {pc for raw in (*racing, *more) for pc in (raw.pc, raw.other_pc)} | compared.joined
     sources, varying = _find_influences(bound, outcome, racers, compared.stores)
     if sources:
         return _note_polls(bound.program, run, sources)
@@ -108,8 +110,13 @@ def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False, how: Mapp
 
 
 def _list_equal(racing: list[RawFinding], stores: frozenset[int]) -> frozenset[tuple[int, int]]:
-    """Return the pairs of stores that write the same value if nothing orders them.  In other orders of the atomics,
-    other pairs than those that race in this run may be unordered."""
+    """Return the pairs of stores that write the same value wherever nothing orders them.
+
+    Instructions suffice, without locations: the run without a race has compared every two executions of these stores at
+    one location that no barrier orders, because the search for races ignores atomics.  Nothing influences addresses or
+    control flow, or `excuse_same_values` returns early, so every schedule has these accesses and these barriers.  In
+    other orders of the atomics, however, other pairs are unordered than those that were reported here.
+    """
     equal = {pair for raw in racing for pair in ((raw.pc, raw.other_pc), (raw.other_pc, raw.pc))}
     if len(stores) <= MOST_PAIRED:
         equal.update((one, other) for one in stores for other in stores)
@@ -201,7 +208,7 @@ def _compare_on_vm(
                 replace(raw, code="same-value-store", detail={name: raw.detail[name] for name in DETAIL})
                 for raw in racing
             ]
-            return _Compared([*same, *found], frozenset(plain))
+            return _Compared([*same, *found], frozenset(plain), frozenset(plain))
         if any(code[pc] >= N_ATOMIC for pc in more):  # a copy may bring the same bytes
             return None
         if not more - plain or not all(FIRST_STORE <= code[pc] < N_MEMORY for pc in more):

@@ -69,7 +69,7 @@ from wsemu.proof.robust import EVERYWHERE, IN_CLUSTER, IN_CTA, NOWHERE, Before, 
 from wsemu.proof.thread_keys import BEHIND, FORCED, WIDE, Key, fence_name, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 
     from wsemu.model.effects import Group
     from wsemu.model.outcome import Event
@@ -284,7 +284,7 @@ class Knowledge:
         self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int],
         ordered: Container[int], cluster_of: Callable[[int], int] = int, others: bool = False,
         data: Container[int] = (), imagined: Imagined = NONE, unwatched: Container[int] = (),
-        equal: Container[tuple[int, int]] = (),
+        equal: Collection[tuple[int, int]] = (),
     ) -> None:  # fmt: skip
         """Begin a launch of `ctas` CTAs with `threads` threads each.
 
@@ -295,6 +295,8 @@ class Knowledge:
         pairs of plain stores that write the same value.
         """
         self.data, self.imagined, self.unwatched, self.equal = data, imagined, unwatched, equal
+        self.joined = frozenset(pc for pair in equal for pc in pair)
+        """plain stores that need not be ordered with some others"""
         self.clusters = {c: -2 - cluster_of(c) for c in range(ctas)}
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
         self.ordered, self.shared = ordered, shared
@@ -894,11 +896,11 @@ class Knowledge:
         thread = entry.thread  # compared before the call: many threads may read one location
         if not writes:
             self.cells[place] = written, (*[e for e in read if e.thread != thread or not entry.covers(e)], entry)
-        elif entry.kind == ATOMIC:
+        elif entry.kind == ATOMIC or entry.pc in self.joined:
+            # A store of the same value need not follow this one: it must follow the earlier accesses itself.
             self.cells[place] = (*[e for e in written if e.thread != thread or not entry.covers(e)], entry), read
         else:
-            equal = [e for e in written if (e.pc, entry.pc) in self.equal and e.thread != thread]
-            self.cells[place] = (*equal, entry), ()
+            self.cells[place] = (entry,), ()
 
     # -- phases and copies ---------------------------------------------------------------------------------------------
     def _phase(self, event: Event) -> tuple[int, int]:
