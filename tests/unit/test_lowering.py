@@ -7,6 +7,7 @@ import importlib
 import inspect
 import itertools
 import pkgutil
+import re
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,19 @@ import numpy as np
 import pytest
 
 import wsemu.machine
-from wsemu.machine.lowering import I64, PLACE, Emitted, Record, compile_function, compiled, emitted, set_bits
+from wsemu.machine.lowering import (
+    I64,
+    PLACE,
+    Emitted,
+    Record,
+    compile_function,
+    compiled,
+    emitted,
+    inlined,
+    optimized_module,
+    outlined,
+    set_bits,
+)
 from wsemu.machine.memory.cell_bits import ByWidth
 from wsemu.machine.state import address_of, record
 
@@ -289,6 +302,36 @@ def calls(x, y):
 def test_functions_return_several_numbers_and_call_others() -> None:
     made = built(calls)
     assert made(3, 8) == 8 * 100 + 3 * 10 + 8 - 3 + 1 + 80
+
+
+@inlined
+def long_mix(x):
+    x = ((x * 3 ^ x + 0) * 5 ^ x - 0) * 7 ^ x
+    x = ((x * 3 ^ x + 1) * 5 ^ x - 1) * 7 ^ x
+    x = ((x * 3 ^ x + 2) * 5 ^ x - 2) * 7 ^ x
+    x = ((x * 3 ^ x + 3) * 5 ^ x - 3) * 7 ^ x
+    x = ((x * 3 ^ x + 4) * 5 ^ x - 4) * 7 ^ x
+    x = ((x * 3 ^ x + 5) * 5 ^ x - 5) * 7 ^ x
+    x = ((x * 3 ^ x + 6) * 5 ^ x - 6) * 7 ^ x
+    x = ((x * 3 ^ x + 7) * 5 ^ x - 7) * 7 ^ x
+    x = ((x * 3 ^ x + 8) * 5 ^ x - 8) * 7 ^ x
+    return ((x * 3 ^ x + 9) * 5 ^ x - 9) * 7 ^ x
+
+
+@outlined
+def next_of(x):
+    return x + 1
+
+
+def calls_both(x):
+    return (long_mix(x) ^ long_mix(x + 1)) + next_of(x)
+
+
+def test_a_function_may_demand_or_forbid_that_its_calls_are_inlined() -> None:
+    module, _ = optimized_module(lambda made: made.define(calls_both, "made"), "made")
+    assert [name.partition(".")[0] for name in re.findall(r"call [^@]*@([\w.]+)", str(module))] == ["next_of"]
+    lowest = (1 << 32) - 1
+    assert built(calls_both)(5) & lowest == (long_mix.function(5) ^ long_mix.function(6)) + 6 & lowest
 
 
 # -- records -----------------------------------------------------------------------------------------------------------

@@ -343,6 +343,38 @@ def test_one_access_may_reach_several_arrays(run):
     assert out.tolist() == [t if t % 2 else -t for t in range(32)]
 
 
+@cuda.jit
+def copy_between_several(x, y, a, b):
+    t = cuda.threadIdx.x
+    source = x if t % 2 else y
+    target = a if t % 3 else b
+    target[t] = source[t]
+
+
+@cuda.jit
+def swap_between_several(x, y, a, b):
+    t = cuda.threadIdx.x
+    source = x if t % 2 else y
+    target = a if t % 3 else b
+    first, second = ptx.ld_v2(source, 2 * t)
+    ptx.st_v2(target, 2 * t, (second, first))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "f4", "u8", "f8"])
+def test_one_access_of_every_width_may_reach_several_arrays(run, dtype):
+    t = np.arange(32)
+    x, y, a, b = (np.arange(start, start + 64).astype(dtype) for start in (0, 60, 120, 180))
+    expected = np.where(t % 2, x[:32], y[:32])
+    untouched = np.where(t % 3, b[:32], a[:32])
+    assert run(copy_between_several, 32, x, y, a, b).verdict == "verified"
+    assert (np.where(t % 3, a[:32], b[:32]) == expected).all()
+    assert (np.where(t % 3, b[:32], a[:32]) == untouched).all()
+    pairs_of = [one.reshape(32, 2) for one in (x, y, a, b)]
+    expected = np.where(t[:, None] % 2, *pairs_of[:2])[:, ::-1]
+    assert run(swap_between_several, 32, x, y, a, b).verdict == "verified"
+    assert (np.where(t[:, None] % 3, *pairs_of[2:]) == expected).all()
+
+
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"])
 @pytest.mark.parametrize("threads", [32, 33, 5])
 def test_every_width(run, dtype, threads):

@@ -17,6 +17,7 @@ from wsemu.model.grid import Grouping
 from wsemu.model.isa import (
     ANYWHERE,
     BULK_REDUCTIONS,
+    CLOSED,
     FIRST_GROUP_OPERATION,
     FIRST_MATRIX,
     FORBIDS_SHIFT,
@@ -71,6 +72,7 @@ def _auxiliary() -> npt.NDArray[np.int64]:
 
 
 _AUXILIARY = _auxiliary()
+_STORES = np.array([op.kind in ("store", "atomic") for op in OPERATIONS.values()])
 
 
 _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK_REDUCTIONS])
@@ -181,6 +183,7 @@ def _make_image(program: Program) -> Image:
     accesses = np.zeros(n + 1, layout.ACCESS)
     accesses["pattern"][:n] = access_numbers(code[:, 0].tolist())
     forbids = program.code[:, 7] >> FORBIDS_SHIFT & ANYWHERE | IN_PIECES
+    forbids |= np.where(_STORES[np.minimum(code[:, 0], N_OPERATIONS - 1)], CLOSED, 0)
     accesses["forbids"][:n] = np.where(auxiliary >= 0, forbids, 0)
     has_atomics = not opcodes.isdisjoint(_CONTENDED)
     asynchronous = program.asynchronous

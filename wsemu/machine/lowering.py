@@ -44,6 +44,8 @@ class Compiled:
     """A function that compiled code calls."""
 
     function: Callable[..., Any]
+    inline: bool | None = None
+    """True: every call is inlined; False: no call; None: calls are inlined if it is short or called once"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +72,8 @@ class Field:
 
 
 compiled: Any = Compiled
+inlined: Any = functools.partial(Compiled, inline=True)
+outlined: Any = functools.partial(Compiled, inline=False)
 emitted: Any = Emitted
 
 
@@ -138,7 +142,9 @@ class Module:
         if key not in self._made:
             name = f"{called.function.__name__}.{len(self._made)}"
             self._made[key] = None
-            self._made[key] = self._lower_function(called.function, kinds, name)
+            self._made[key] = made = self._lower_function(called.function, kinds, name)
+            if called.inline is not None:
+                made.attributes.add("alwaysinline" if called.inline else "noinline")
         if self._made[key] is None:
             raise TypeError(f"{called.function.__name__}: compiled code has no function that calls itself")
         return self._made[key]

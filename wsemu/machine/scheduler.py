@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
-from wsemu.machine.lowering import compiled, emitted, set_bits
+from wsemu.machine.lowering import compiled, emitted, inlined, outlined, set_bits
 from wsemu.machine.memory.bounds import careful_lane, extent_of, track_initialised
 from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, weigh
 from wsemu.machine.memory.lane_access import (
@@ -23,6 +23,7 @@ from wsemu.machine.memory.lane_access import (
     UNIT,
     lane_pattern,
     load_store,
+    move_lanes,
     own_pattern,
     simple_pattern,
 )
@@ -267,38 +268,41 @@ def log_access(m, w, pc, registers, a, imm, mask, op):
 
 
 @compiled
-def judged_as_one(m, pc, registers, i, mask, first, size, writes):
+def judged_as_one(m, row, segment, registers, i, mask, first, size):
     """Return the pattern of an access's lanes in the segment of the first lane, as `judge` does.
 
     Return also the offset in the segment minus the lane's register. BAD: each lane must be checked.
     """
     number = first >> SEGMENT_SHIFT
     pattern, bias = BAD, 0
-    if number >= SHARED and number < m.segment_count:
-        segment = segment_at(m.segments, number)
-        if (segment.open or not writes) and segment.kind & access_at(m.accesses, pc).forbids == 0:
-            bias = i.imm - (number << SEGMENT_SHIFT)
-            log_size = (i.aux >> 16) & 255
-            if number == LOCAL:
-                variable = (first & OFFSET_MASK) >> LOCAL_SHIFT
-                bias -= variable << LOCAL_SHIFT
-                return BAD if variable & ON_STACK else SCATTERED, bias
-            pattern = judge(registers, i.a, mask, first + bias - i.imm, segment.bytes, size, log_size)
+    if number >= SHARED and number < m.segment_count and segment.kind & row.forbids == 0:
+        bias = i.imm - (number << SEGMENT_SHIFT)
+        log_size = (i.aux >> 16) & 255
+        if number == LOCAL:
+            variable = (first & OFFSET_MASK) >> LOCAL_SHIFT
+            bias -= variable << LOCAL_SHIFT
+            return BAD if variable & ON_STACK else SCATTERED, bias
+        pattern = judge(registers, i.a, mask, first + bias - i.imm, segment.bytes, size, log_size)
     return pattern, bias
 
 
 @compiled
-def looked_at_closer(m, registers, i, mask, first, bias, size, writes):
+def pattern_in_local(m, registers, i, mask, first, size):
+    """Return the pattern of an access to local memory; BAD if each lane must be checked."""
+    variable = (first & OFFSET_MASK) >> LOCAL_SHIFT
+    begin, extent, writable = extent_of(m, variable, 0)
+    if extent < size or (i.op >= FIRST_STORE and writable == 0):
+        return BAD
+    begin += (LOCAL << SEGMENT_SHIFT) + (variable << LOCAL_SHIFT)
+    return own_pattern(registers, i.a, mask, i.imm, begin, extent - size, m.thread_bytes, size)
+
+
+@inlined
+def looked_at_closer(m, segment, registers, i, mask, first, bias, size):
     """Return the pattern of an access's lanes if `judge` returned SCATTERED; BAD if each lane must be checked."""
-    number = first >> SEGMENT_SHIFT
-    if number == LOCAL:
-        variable = (first & OFFSET_MASK) >> LOCAL_SHIFT
-        begin, extent, writable = extent_of(m, variable, 0)
-        if extent < size or (writes and writable == 0):
-            return BAD
-        begin += (LOCAL << SEGMENT_SHIFT) + (variable << LOCAL_SHIFT)
-        return own_pattern(registers, i.a, mask, i.imm, begin, extent - size, m.thread_bytes, size)
-    limit = segment_at(m.segments, number).bytes - size
+    if first >> SEGMENT_SHIFT == LOCAL:
+        return pattern_in_local(m, registers, i, mask, first, size)
+    limit = segment.bytes - size
     return lane_pattern(registers, i.a, mask, bias, limit, size) if limit >= 0 else BAD
 
 
@@ -344,7 +348,7 @@ def access_planned(m, w, pc, registers, i):
     return 0
 
 
-@compiled
+@inlined
 def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes, told):
     """Check and record what lanes do to a segment; return 0, or the action that the host must take first."""
     if told != ONE_MORE and segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
@@ -363,82 +367,98 @@ TELL, ONE_MORE = 1, 2
 
 
 @compiled
-def tell_sections(m, w, pc, registers, i, mask, pattern, bias, first):
+def tell_sections(m, w, pc, segment, registers, i, mask, pattern, bias, first):
     """Report an access to the sections, if any are recorded or compared.
 
     Return TELL for an access to shared memory that must be reported again after it; ONE_MORE if an earlier section
     implies the result of checking it; otherwise 0.
     """
     if pattern == SCATTERED:
-        pattern = looked_at_closer(m, registers, i, mask, first, bias, i.aux & 255, i.op >= FIRST_STORE)
+        pattern = looked_at_closer(m, segment, registers, i, mask, first, bias, i.aux & 255)
     if first >> SEGMENT_SHIFT != SHARED and pattern != BAD:
         return 0
     what = MAKES if pattern != BAD and i.op < N_MEMORY else BREAKS
     return ONE_MORE if call(m.section_entry, m.address, what, w, pc, mask) else TELL
 
 
+@outlined
+def access_each(m, w, pc, registers, i, mask, told):
+    """Execute an access whose lanes are checked one by one: they access several segments, or some are wrong.
+
+    Return 0, or the action that the host must take first.
+    """
+    size, n, writes = i.aux & 255, (i.aux >> 8) & 255, i.op >= FIRST_STORE
+    rest = mask & ~m.lanes_done
+    if m.resumes == 0:
+        m.serial += 1
+        place_lanes(m, w, pc, registers, i, mask, size, n, writes)
+        for q in range(FIRST_ARRAY + 1):
+            store_i64(m.scratch + APART + 8 * q, 0)
+    m.resumes = 0
+    m.lanes_done = 0
+    while rest:
+        group, delta, number = alike(m, registers, i, rest, lowest_bit(rest))
+        if delta:
+            segment = segment_at(m.segments, number)
+            bias = i.imm + delta - segment.host
+            how = SCATTERED
+            status = note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes, told)
+            if status:
+                m.lanes_done = mask & ~rest
+                m.resumes = 1
+                return status
+            keep_offsets(m, registers, i.a, bias, number, group)
+            if i.op < N_MEMORY:
+                move_lanes(i.op, registers, i.d, i.a, i.imm + delta, group)
+            else:
+                call(m.atomic_entry, i.op, registers, i.d, i.a, i.b, i.c, i.imm + delta, group)
+        rest &= ~group
+    charge_separately(m, access_at(m.accesses, pc), size, i.op, (i.aux >> UNUSED_SHIFT) & SERVED)
+    return 0
+
+
 def access(address, w, pc, registers, mask):
     """Execute the load, store or atomic at pc for the lanes of `mask`."""
     m = machine_at(address, 0)
     i = instruction_at(m.code, pc)
+    row = access_at(m.accesses, pc)
     op, a, imm = i.op, i.a, i.imm
     size = i.aux & 255  # bytes per lane
-    n = (i.aux >> 8) & 255  # vector elements
-    writes = op >= FIRST_STORE
     if m.trace:
         log_access(m, w, pc, registers, a, imm, mask, op)
     first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     number = first >> SEGMENT_SHIFT
-    pattern, bias = judged_as_one(m, pc, registers, i, mask, first, size, writes)
+    segment = segment_at(m.segments, number)
+    pattern, bias = judged_as_one(m, row, segment, registers, i, mask, first, size)
     noted = 0
     if m.section:
-        noted = tell_sections(m, w, pc, registers, i, mask, pattern, bias, first)
+        noted = tell_sections(m, w, pc, segment, registers, i, mask, pattern, bias, first)
     host = 0
     if pattern == SCATTERED:
         if mask == WHOLE and op < m.planned and m.resumes + m.remote + m.trace == 0 and noted != ONE_MORE:
             host = access_planned(m, w, pc, registers, i)
         if host == 0:
-            pattern = looked_at_closer(m, registers, i, mask, first, bias, size, writes)
-    rest = mask & ~m.lanes_done
-    if m.resumes == 0 and host == 0:
-        m.serial += 1
-        if pattern == BAD:  # several segments, out of bounds, misaligned, or wrapped
-            place_lanes(m, w, pc, registers, i, mask, size, n, writes)
-            for q in range(FIRST_ARRAY + 1):
-                store_i64(m.scratch + APART + 8 * q, 0)
-    m.resumes = 0
-    m.lanes_done = 0
-    row = access_at(m.accesses, pc)
-    delta = host - first + imm
-    while rest:
-        group = rest
-        how = pattern
-        if pattern == BAD:
-            group, delta, number = alike(m, registers, i, rest, lowest_bit(rest))
-            if delta == 0:
-                rest &= ~group
-                continue
-            how = SCATTERED
-            bias = imm + delta - segment_at(m.segments, number).host
+            pattern = looked_at_closer(m, segment, registers, i, mask, first, bias, size)
+    if pattern == BAD or m.lanes_done:  # several segments, out of bounds, misaligned, or wrapped
+        status = access_each(m, w, pc, registers, i, mask, noted)
+        if status:
+            return status
+    else:
+        delta = host - first + imm
         if host == 0:
-            segment = segment_at(m.segments, number)
+            m.serial += m.resumes == 0
+            m.resumes = 0
             delta = segment.host + bias
-            status = note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes, noted)
+            writes = op >= FIRST_STORE
+            status = note_lanes(m, w, pc, registers, i, segment, number, bias, mask, pattern, size, writes, noted)
             if status:
-                m.lanes_done = mask & ~rest
                 m.resumes = 1
                 return status
-            if pattern == BAD:
-                keep_offsets(m, registers, a, bias, number, group)
-            else:
-                count(m, row, registers, i, first, group, how, size, number)
+            count(m, row, registers, i, first, mask, pattern, size, number)
         if op < N_MEMORY:
-            load_store(op, how, registers, i.d, a, delta, group)
+            load_store(op, pattern, registers, i.d, a, delta, mask)
         else:
-            call(m.atomic_entry, op, registers, i.d, a, i.b, i.c, delta, group)
-        rest &= ~group
-    if pattern == BAD:
-        charge_separately(m, row, size, op, (i.aux >> UNUSED_SHIFT) & SERVED)
+            call(m.atomic_entry, op, registers, i.d, a, i.b, i.c, delta, mask)
     if noted:
         call(m.section_entry, address, MADE, w, pc, mask)
     return 0

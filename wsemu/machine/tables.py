@@ -41,6 +41,7 @@ from wsemu.model.effects import ASYNCHRONOUS_PROXY
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import (
+    CLOSED,
     FIRST_ARRAY,
     IN_ARRAY,
     IN_CONSTANT,
@@ -309,7 +310,6 @@ class Tables:
             address_of(self.shared), shared_bytes, 1,
         )  # fmt: skip
         table[LOCAL]["bytes"], table[LOCAL]["writable"] = local_bytes, 1
-        table[SHARED]["open"] = table[LOCAL]["open"] = 1
         table["kind"], table[SHARED]["kind"], table[LOCAL]["kind"] = IN_ARRAY, IN_SHARED, IN_LOCAL
         if watch.races:
             table[SHARED]["tracked"] = layout.TRACKED
@@ -318,11 +318,10 @@ class Tables:
                 continue
             segment = table[number]
             segment["host"], segment["bytes"], segment["writable"] = address_of(data), data.nbytes, writable
-            segment["open"] = bool(writable)
             if not writable:
-                segment["kind"] = IN_CONSTANT
+                segment["kind"] = IN_CONSTANT | CLOSED
             elif isinstance(writable, InElements):
-                segment["open"], segment["covered"] = 0, address_of(writable.covered)
+                segment["kind"], segment["covered"] = IN_ARRAY | CLOSED, address_of(writable.covered)
             elif isinstance(writable, Allocated) and writable.covered is not None:
                 segment["kind"], segment["covered"] = IN_ARRAY | IN_PIECES, address_of(writable.covered)
             if watch.races and writable and writable != UNWATCHED:

@@ -81,6 +81,8 @@ ANYWHERE = IN_SHARED | IN_LOCAL | IN_ARRAY | IN_CONSTANT
 IN_PIECES = 16
 """additional flag for the kind of an array whose memory consists of allocations, so that each lane of an access is
 checked"""
+CLOSED = 32
+"""additional flag for the kind of memory that has bytes to which stores are not allowed"""
 FORBIDS_SHIFT = 28
 """position, in `aux` of an access, of the kinds of memory that it must not reach because its instruction names another
 state space.  All kinds are set if its address is computed from numbers alone"""

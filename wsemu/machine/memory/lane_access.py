@@ -245,6 +245,21 @@ def store_pieces(b: Builder, first: Value, parts: Sequence[Value], pieces: Seque
         store_side_by_side(b, b.add(first, I64(piece.step)), own)
 
 
+def move_lane(b: Builder, name: str, registers: Value, d: Value, a: Value, delta: Value, lane: Value) -> None:
+    """Move the data of one lane of the access `name`; its host address is row a + delta."""
+    store, size, n = memory_shape(name)
+    e = ELEMENT[f"b{8 * size}"]
+    address = b.add(b.load(pointer(b, b.add(b.add(registers, a), b.shl(lane, I64(3))), I64)), delta)
+    for j in range(n):
+        row = b.add(registers, b.add(d, I64(j * ROW)))
+        register = pointer(b, b.add(row, b.mul(lane, I64(size))), e)
+        memory = pointer(b, b.add(address, I64(j * size)), e)
+        if store:
+            b.store(b.load(register), memory, align=1)
+        else:
+            b.store(b.load(memory, align=1), register)
+
+
 def transfer(
     b: Builder,
     name: str,
@@ -301,14 +316,7 @@ def transfer(
     b.position_at_end(rest)
 
     def move(lane: Value) -> None:
-        address = lane_address(lane)
-        for j, row in enumerate(rows):
-            register = pointer(b, b.add(row, b.mul(lane, I64(size))), e)
-            memory = pointer(b, b.add(address, I64(j * size)), e)
-            if store:
-                b.store(b.load(register), memory, align=1)
-            else:
-                b.store(b.load(memory, align=1), register)
+        move_lane(b, name, registers, d, a, delta, lane)
 
     each_lane(b, mask, move, at_once=(size, n) in AT_ONCE)
     b.branch(done)
@@ -339,6 +347,18 @@ def load_store(
 
     def case(name: str) -> None:
         transfer(b, name, pattern, registers, d, a, delta, mask)
+
+    switch(b, opcode, MEMORY_NAMES, case, nothing)
+
+
+@emitted
+def move_lanes(b: Builder, opcode: Value, registers: Value, d: Value, a: Value, delta: Value, mask: Value) -> None:
+    """Move the data of any load or store lane by lane, in less code than `load_store`; a lane's host address is row a +
+    delta."""
+    mask = resize(b, mask, I32, False)
+
+    def case(name: str) -> None:
+        lane_loop(b, mask, lambda lane: move_lane(b, name, registers, d, a, delta, lane))
 
     switch(b, opcode, MEMORY_NAMES, case, nothing)
 

@@ -380,10 +380,10 @@ def judged_here(m, segment, grain):
 @compiled
 def part_of(m, number, offset):
     """Return an offset without the number of a variable, the range of memory for the first lane's address, and whether
-    it may be written."""
+    the variable may be written."""
     segment = segment_at(m.segments, number)
     if number != LOCAL:
-        return offset, 0, segment.bytes, segment.open
+        return offset, 0, segment.bytes, 1
     variable = offset >> LOCAL_SHIFT
     if variable & ON_STACK:  # its extent differs between lanes
         return offset, 0, -1, 0

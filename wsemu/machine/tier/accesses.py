@@ -89,7 +89,7 @@ def side_by_side(address, w, pc, first, log_size, kind):
     segment = segment_at(m.segments, number)
     size = 1 << log_size
     offset = first - (number << SEGMENT_SHIFT)
-    if offset + (size << 5) > segment.bytes or offset & (size - 1) or (kind == WRITE and segment.open == 0):
+    if offset + (size << 5) > segment.bytes or offset & (size - 1):
         return 0
     if number == LOCAL and (offset or size != m.thread_bytes):
         return 0
@@ -182,7 +182,7 @@ def some_side_by_side(address, w, pc, place, imm, lanes, kind):
     end = offset + 4 * n
     if unit(place, lanes, lane, 2) == 0 or end > segment.bytes or offset & 3:
         return 0
-    if (kind == WRITE and segment.open == 0) or (number == SHARED and near_objects(m, offset, end)):
+    if number == SHARED and near_objects(m, offset, end):
         return 0
     row = access_at(m.accesses, pc)
     if segment.kind & row.forbids:
