@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.app import endings
 from wsemu.app.exit_codes import FAILED, INCOMPLETE, USAGE
-from wsemu.app.saved_memory import LaunchSaver
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import BETWEEN
 from wsemu.native.fat_binary import MissingPackageError
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wsemu.app.launches import Launches
+    from wsemu.app.saved_memory import LaunchSaver
     from wsemu.launch.result import Report
     from wsemu.model.errors import WsemuError
     from wsemu.native.session import Pending
@@ -132,7 +132,11 @@ def run(command: Sequence[str], file: Path, launches: Launches, save: str) -> in
     """
     from wsemu.launch.hooks import adding_hook, admitting
 
-    saver = LaunchSaver(Path(save)) if save else None
+    saver = None
+    if save:
+        from wsemu.app.saved_memory import LaunchSaver  # imported here: Pydantic takes long to import
+
+        saver = LaunchSaver(Path(save))
     watched, lines = Watched(launches, saver), Lines(launches)
 
     def admit(_: str) -> bool:
