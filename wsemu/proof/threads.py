@@ -274,7 +274,7 @@ class _Vector:
     known: frozenset[Before]
     """the strong accesses that precede it"""
     elements: list[Strong] = field(default_factory=list)
-    """its recorded elements"""
+    """elements that have been recorded"""
 
 
 class Knowledge:
