@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from pydantic import ValidationError
 
 from wsemu.launch.result import CheckFailed, Report
 from wsemu.model.codes import CODES
-from wsemu.model.finding import Counters, Finding, Site
+from wsemu.model.finding import Counters, Finding, Site, Step
 from wsemu.model.program import Span
 
 SITE = Site(file="k.py", line=3, column=5, end_column=9, cta=(1, 0, 0), warp=2, role="DMA", text="waits")
@@ -122,3 +124,42 @@ def test_a_report_survives_json(found, mix, notes):
 
 def test_a_report_as_text_counts_in_words():
     assert str(report("failed", [Finding(code="race", message="m")])).endswith(": failed, 1 error, 0 warnings")
+
+
+EXACT = {
+    Site: {"file": "a.py", "line": 1, "column": 2, "end_column": 3, "cta": (0, 1, 2), "warp": None, "primary": False},
+    Step: {"cta": (0, 0, 0), "warp": 1, "does": "load", "instruction": 3, "line": 4, "lane": None},
+    Finding: {"code": "race", "message": "m", "notes": ["n"], "factor": 1.5, "holds_in": "some schedules"},
+}
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_exact_values_are_accepted_as_the_model_accepts_them(kind):
+    made, fields = kind(**EXACT[kind]), EXACT[kind]
+    read = kind.model_validate(fields)
+    assert made == read
+    assert [*vars(made)] == [*vars(read)]
+    assert made.model_fields_set == read.model_fields_set == {*fields}
+    assert [value.__class__ for value in vars(made).values()] == [value.__class__ for value in vars(read).values()]
+    assert all(vars(made)[name] is not value for name, value in fields.items() if isinstance(value, list))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [
+        (Site, {"line": 1.5}), (Site, {"cta": (0, "x", 0)}), (Site, {"other": 1}), (Step, {"warp": -1}),
+        (Finding, {"code": "nothing"}), (Finding, {"sites": [1]}), (Finding, {"holds_in": "no schedule"}),
+    ],
+)  # fmt: skip
+def test_other_values_are_refused_by_the_model(kind, changed):
+    with pytest.raises(ValidationError):
+        kind(**EXACT[kind] | changed)
+
+
+def test_findings_need_no_pydantic():
+    code = (
+        "import sys; from wsemu.model.finding import Finding, Site, Step\n"
+        f"site = Site(**{EXACT[Site]}); Finding(**{EXACT[Finding]}, sites=[site], steps=[Step(**{EXACT[Step]})])\n"
+        "print('pydantic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

@@ -9,13 +9,16 @@ read.
 from __future__ import annotations
 
 import copy
+import functools
+import re
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Self
 
     from pydantic import BaseModel
@@ -87,12 +90,29 @@ class _Plain:
 
     # -- made
     def __init__(self, **fields: Any) -> None:
+        if self._become_exact(fields):
+            return
         try:
             model = _model(self.__class__)
         except ModuleNotFoundError:
             self._become_unchecked(fields)
         else:
             self._become(model(**fields))
+
+    def _become_exact(self, fields: dict[str, Any]) -> bool:
+        """Accept the values of fields without the model, if it would keep each as it is; return whether it would."""
+        cls = self.__class__
+        required = {name for name, default in cls._fields.items() if default is _REQUIRED}
+        if not required <= fields.keys() <= cls._fields.keys():
+            return False
+        if not all(_exact_test(*cls._kinds[name])(value) for name, value in fields.items()):
+            return False
+        self.__dict__.update(cls.model_construct(**_copy_containers(fields)).__dict__)
+        try:
+            self._check_fields()
+        except ValueError:  # the model raises its own error
+            return False
+        return True
 
     def _become_unchecked(self, fields: dict[str, Any]) -> None:
         """Accept the values of fields without checks if Pydantic is not installed, as in a browser."""
@@ -268,6 +288,49 @@ def _with(cls: type[_P], data: dict[str, Any]) -> _P:
     record = cls.__new__(cls)
     _set(record, "__dict__", data)
     return record
+
+
+_EXACT: dict[str, Callable[[Any], bool]] = {
+    "bool": lambda value: value.__class__ is bool,
+    "float": lambda value: value.__class__ is float,
+    "int": lambda value: value.__class__ is int,
+    "str": lambda value: value.__class__ is str,
+    "Annotated[int, Field(ge=0)]": lambda value: value.__class__ is int and value >= 0,
+    "Index": lambda value: value.__class__ is tuple and [one.__class__ for one in value] == [int] * 3,
+}
+_CHECKED = re.compile(r"Annotated\[str, AfterValidator\((\w+)\)\]")
+
+
+@functools.cache
+def _exact_test(kind: str, module: str) -> Callable[[Any], bool]:
+    """Return a function that recognizes values which the model of a record keeps as they are.
+
+    `kind` is the type of the field, as it is written in the module.  Values that the function does not recognize are
+    left to the model.
+    """
+    if kind in _EXACT:
+        return _EXACT[kind]
+    if kind.endswith(" | None"):
+        other = _exact_test(kind.removesuffix(" | None"), module)
+        return lambda value: value is None or other(value)
+    if kind.startswith("list["):
+        element = _exact_test(kind[5:-1], module)
+        return lambda value: value.__class__ is list and all(map(element, value))
+    if validated := _CHECKED.fullmatch(kind):
+        return functools.partial(_passes, getattr(sys.modules[module], validated[1]))
+    named = getattr(sys.modules[module], kind, None)
+    if get_origin(named) is Literal:
+        return lambda value: value.__class__ is str and value in get_args(named)
+    if isinstance(named, type) and issubclass(named, _Plain):
+        return lambda value: isinstance(value, named)
+    return lambda _: False
+
+
+def _passes(check: Callable[[str], str], value: Any) -> bool:
+    try:
+        return value.__class__ is str and check(value) == value
+    except ValueError:
+        return False
 
 
 _blanks: dict[Any, Any] = {}
