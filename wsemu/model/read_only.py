@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 def loads_read_only(program: Program) -> bool:
     """Return whether a program has loads through the read-only cache."""
-    return any(
-        fields[7] & NON_COHERENT and OPERATIONS[NAMES[fields[0]]].kind == "load" for fields in program.code.tolist()
-    )
+    marked = {*program.code[program.code[:, 7] & NON_COHERENT != 0, 0].tolist()}
+    return any(OPERATIONS[NAMES[opcode]].kind == "load" for opcode in marked)
 
 
 class Claim(NamedTuple):

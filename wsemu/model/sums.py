@@ -30,4 +30,5 @@ def rounding_once(program: Program) -> Program:
 
 def rounds_once(program: Program) -> bool:
     """Return whether sums of the program are rounded once."""
-    return any(int(aux) & _BITS.get(NAMES[op], 0) for op, aux in program.code[:, (0, 7)].tolist())
+    code, opcodes = program.code, [opcode for opcode in program.opcodes if NAMES[opcode] in _BITS]
+    return any((code[code[:, 0] == opcode, 7] & _BITS[NAMES[opcode]]).any() for opcode in opcodes)

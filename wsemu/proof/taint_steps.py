@@ -334,6 +334,15 @@ def segment_pattern(program: Program, segment_of: SegmentOf | None) -> tuple[int
     return tuple(None if one is None else numbers.setdefault(one, len(numbers)) for one in segments)
 
 
+def find_constants(program: Program, type_: str) -> Mapping[int, int]:
+    """Return the values of a program's constant rows of a type."""
+    key = f"{type_} constants"
+    if key not in program.derived:
+        program.derived[key] = {row: int(value) for row, kind, value in program.constants if kind == type_}
+    found: Mapping[int, int] = program.derived[key]
+    return found
+
+
 class Decoder:
     """Translates instructions into steps."""
 
@@ -344,10 +353,10 @@ class Decoder:
         """instruction that is a source -> its bit"""
         self.taint: Bits = (1 << len(bits)) - 1
         self.tables = {pc: regions.tables[name] for pc, name in enumerate(program.array_of) if name in regions.tables}
-        self.constants = {row: int(value) for row, type_, value in program.constants if type_ == "b64"}
+        self.constants = find_constants(program, "b64")
         self._plain: dict[int, Step] = program.derived.setdefault("plain steps", {})
         """arithmetic whose step contains neither regions nor sources, which all decoders of a program share"""
-        self.constants32 = {row: int(value) for row, type_, value in program.constants if type_ == "b32"}
+        self.constants32 = find_constants(program, "b32")
 
     def steps(self, pc: int) -> Iterator[Step]:
         """Yield the steps of an instruction; none if it moves no value and nothing can influence it."""
