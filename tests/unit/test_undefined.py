@@ -117,6 +117,23 @@ FUNCTIONS = {
         f"{_SEVEN} {_OWN} cvta.local.u64 %p, %p; st.u64 [%p], %p; ld.u64 %p, [%p]; call g, (%p); }}",
         "mov.u64 %x1, own; @%p bra END; call f, (%x1); call f, (%x1); END: st.global.u32 [%a], %n; ret;",
     ),
+    "an address in the variable itself, in many calls": (
+        ".func f () { .reg .b64 %p; .local .b64 x[2]; mov.u64 %p, x; st.local.u64 [x], %p; ld.local.u64 %p, [%p]; }",
+        "mov.u32 %r2, 0; AGAIN: call f; add.u32 %r2, %r2, 1; setp.lt.u32 %p, %r2, 3000; @%p bra AGAIN;",
+    ),
+    "addresses in memory in each of many calls": (
+        f"{_OWN} ld.local.u64 %p, [%in]; st.local.u64 [%p+8], 7; ret; }}",
+        "mov.u64 %x1, own; AGAIN: call f, (%x1); add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 2000; @%p bra AGAIN;",
+    ),
+    "a recursive function that stores addresses": (
+        (
+            ".func f (.reg .b64 %in, .reg .b32 %n) { .reg .b64 %p; .reg .b32 %m; .reg .pred %c; .local .b64 x[2];"
+            "mov.u64 %p, x; st.local.u64 [%p], 3; setp.eq.u32 %c, %n, 0; @%c bra LAST; sub.u32 %m, %n, 1;"
+            "call f, (%p, %m); call f, (%p, %m); LAST: st.local.u64 [%in+8], %p; ld.local.u64 %p, [%in+8];"
+            "st.local.u64 [%p], 5; ret; }"
+        ),
+        "mov.u64 %x1, own; call f, (%x1, 6); st.global.u32 [%a], 1;",
+    ),
     "a distance of two addresses": (
         ".func (.reg.b64 %v) f { .reg .b64 %p; .local.b32 x[4]; mov.u64 %p, x; sub.u64 %v, %p, %p; }",
         "call (%x1), f; add.u64 %a, %a, %x1; st.global.u32 [%a], %n;",

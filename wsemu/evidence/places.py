@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import defaultdict
 from pathlib import Path
@@ -532,10 +533,20 @@ class Places:
         thread, name, start = self.program.local_bytes, "", 0
         if number & ON_STACK:
             start = (number - ON_STACK) * STACK_UNIT
-        elif 0 < number <= len(self.program.locals):
+            number = self._find_declared(start, offset - lane * thread)
+        if 0 < number <= len(self.program.locals):
             name, start = self.program.locals[number - 1].name, self.program.locals[number - 1].offset
         owner = offset // thread if thread else lane
         return name, offset - lane * thread - start, owner
+
+    def _find_declared(self, word: int, at: int) -> int:
+        """Return the number of the last declared variable that begins at or before a byte of a thread's local memory; 0
+        for a variable on the stack.  The word with the extent of a declared variable is before it, or after all."""
+        ends = [array.offset + math.prod(array.shape) * array.dtype.itemsize for array in self.program.locals]
+        begins = [array.offset for array in self.program.locals]
+        if not ends or (word not in begins and not (at < ends[-1] < word)):
+            return 0
+        return begins.index(word) + 1 if word in begins else max(1, sum(begin <= at for begin in begins))
 
     def _may_be_of_heap(self, pc: int) -> bool:
         """Return whether an access may be to the heap or to any array, because its address is not before the start of a

@@ -41,13 +41,14 @@ FIRST_ARRAY = 3
 LOCAL_SHIFT = 24
 """number of bits of a local memory address that are the offset in the warp's local memory.  The bits above them name
 the variable from which the address was computed: 0 for the thread's whole memory; `n + 1` for `Program.locals[n]`; or
-ON_STACK and the start of the variable in the thread's memory, in units of STACK_UNIT"""
+ON_STACK and the location of a word with the variable's extent, in units of STACK_UNIT"""
 MOST_LOCAL = 1 << 19
 """maximum number of bytes of a thread's local memory, as on a GPU"""
 ON_STACK = 1 << 15
 STACK_UNIT = 16
-"""distance in bytes between a variable on the stack and a word of 64 bits before it.  The upper half of the word is the
-start of the variable in the same units, the lower half its size in bytes"""
+"""the location of the word with a variable's extent is that many bytes after its first byte; on the stack, the variable
+begins there.  The highest 16 bits of the word are the start of the variable in the same units, the next ones the
+location of the word, and the lower half is the variable's size in bytes"""
 NON_COHERENT = 1 << 16
 """flag in `aux` of a load that may go through the read-only cache, so that no thread may write its bytes during the
 launch"""

@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wsemu.frontend.assemble.graph import TRUE, Block, Instruction
+from wsemu.frontend.assemble.graph import TRUE
 from wsemu.frontend.ptx.fragment_factors import MIN_ELEMENTS, UNKNOWN, Factors, is_arithmetic, solve_forward
+from wsemu.frontend.ptx.stops import insert_stop
 from wsemu.model.program import UNDEFINED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wsemu.frontend.assemble.graph import Graph, Register
+    from wsemu.frontend.assemble.graph import Block, Graph, Instruction, Register
 
 
 _SEVERAL = frozenset(range(MIN_ELEMENTS))
@@ -145,7 +146,8 @@ def _judge(graph: Graph, use: Use, state: _State, block: Block, number: int) -> 
             several = any(origin is not None and origin.elements == _SEVERAL for origin in origins)
             wrong = sorted(str(origin) for origin in origins if origin is not None and not origin.matches(needed))
             if wrong and len(wrong) == len(origins) and not several:
-                _stop(graph, block, number, _trap(graph, use, needed, wrong[0]))
+                code = block.instructions[number]
+                insert_stop(graph, block, number, code.guard, _trap(graph, use, needed, wrong[0]), negated=code.negated)
                 return True
             if wrong:
                 graph.unmodelled.append(f"`{use.text}` may use a fragment of `{wrong[0]}` ({use.place})")
@@ -164,23 +166,3 @@ def _trap(graph: Graph, use: Use, needed: Origin, given: str) -> int:
         )
     )
     return len(graph.traps) - 1
-
-
-def _stop(graph: Graph, block: Block, number: int, trap: int) -> None:
-    """End the run before an instruction, in lanes for which its guard holds."""
-    at = block.instructions[number]
-    new = max(other.index for other in graph.blocks) + 1
-    last = Block(new, end="trap", trap=trap, span=at.span, stack=at.stack)
-    rest = Block(
-        new + 1, instructions=block.instructions[number:], successors=block.successors, predicate=block.predicate,
-        span=block.span, stack=block.stack, end=block.end, trap=block.trap, dead=block.dead,
-    )  # fmt: skip
-    block.instructions = block.instructions[:number]
-    block.span, block.stack = at.span, at.stack
-    if at.guard == TRUE:
-        block.end, block.predicate, block.successors = "jump", TRUE, (last.index,)
-    else:
-        block.end, block.predicate = "bra", at.guard
-        block.successors = (rest.index, last.index) if at.negated else (last.index, rest.index)
-    graph.blocks.insert(graph.blocks.index(block) + 1, rest)
-    graph.blocks.append(last)

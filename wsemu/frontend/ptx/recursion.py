@@ -14,7 +14,7 @@ with one recursive call, nor if all lanes took the same path.  So each lane reco
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.frontend.assemble.flow import Liveness, reachable
 from wsemu.frontend.assemble.graph import TRUE
@@ -23,6 +23,7 @@ from wsemu.frontend.assemble.simplify import assignments, fixed_registers
 from wsemu.frontend.assemble.ways import APART, FACTOR
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.module import variable_size
+from wsemu.frontend.ptx.outliving import find_outliving
 from wsemu.frontend.ptx.provenance import passed_operands, propagate_provenance
 from wsemu.frontend.ptx.steps import BITS, move
 from wsemu.frontend.ptx.variables import LARGEST, ONLY_LOCAL, CallParameter, enter_stack_variable
@@ -66,6 +67,8 @@ class Stack:
     """1 once another call followed a call that had ended"""
     last: Register
     """start of the last memory that `alloca` has allocated and that is not freed; 0: none"""
+    spent: Register = 0
+    """address below which no variable may begin, because one whose address may be in use has begun there"""
     allocated: list[Register] = field(default_factory=list)
     """registers with addresses that `alloca` returns"""
     releases: list[tuple[Block, GraphInstruction]] = field(default_factory=list)
@@ -77,6 +80,22 @@ class Stack:
     largest: int = 0
     """maximum bytes by which one step may exceed the limit"""
     sites: list[_Site] = field(default_factory=list)
+    instances: list[Instance] = field(default_factory=list)
+
+
+class _Moves(NamedTuple):
+    """The instructions that move the end of the stack where a function begins and ends."""
+
+    start: GraphInstruction
+    """the instruction that chooses the address of the variables"""
+    keep: GraphInstruction
+    """the store of the former end after the variables"""
+    room: GraphInstruction
+    """the instruction that reserves memory for the variables"""
+    spend: GraphInstruction
+    """the instruction that lets no other variable begin at their addresses"""
+    back: GraphInstruction
+    """the instruction that restores the former end"""
 
 
 @dataclass(slots=True)
@@ -92,12 +111,13 @@ class Instance:
     passed: list[tuple[int, str, Register]]
     """(offset, type, register) of its results while they are passed"""
     local_bytes: int = 0
-    entered: set[int] = field(default_factory=set)
-    """offsets of the variables whose extents are stored before them on the stack"""
+    entered: dict[int, list[Register]] = field(default_factory=dict)
+    """offsets of the variables whose extents are stored before them on the stack -> registers with their addresses"""
+    named: dict[str, int] = field(default_factory=dict)
+    """names of these variables -> their offsets"""
     callers: list[tuple[int, Block]] = field(default_factory=list)
     """(number, block after the call)"""
-    size: GraphInstruction | None = None
-    """instruction that reserves memory for its variables"""
+    moves: _Moves | None = None
 
 
 @dataclass(slots=True)
@@ -130,7 +150,7 @@ def stack(e: Emitter) -> Stack:
     """Return the kernel's stack; the first call allocates it."""
     if e.stack_memory is None:
         new = e.graph.new
-        e.stack_memory = Stack(new("b64"), new("b64"), new("b64"), new("b32"), new("b32"), new("b64"))
+        e.stack_memory = Stack(new("b64"), new("b64"), new("b64"), new("b32"), new("b32"), new("b64"), new("b64"))
     return e.stack_memory
 
 
@@ -339,10 +359,13 @@ def _function(e: Emitter, region: Region, instance: Instance, body: Body) -> Non
     kept = e.names, e.span, e.stack, e.located
     e.place(instance.begin)
     e.guard, e.negated = TRUE, False
-    e.assign(own.frame, "mov.b64", own.top)
-    room = GraphInstruction("add.b64", (own.top,), (own.top, TRUE), span=e.span, stack=e.stack)
-    e.code.append(room)
-    instance.size = room
+    where = f"{SAVED}{instance.begin.index}"
+    start = GraphInstruction("max.u64", (own.frame,), (own.top, own.spent), span=e.span, stack=e.stack)
+    keep = GraphInstruction("st.b64", (), (own.frame, own.top), span=e.span, stack=e.stack, array=where)
+    room = GraphInstruction("add.b64", (own.top,), (own.frame, TRUE), span=e.span, stack=e.stack)
+    e.code += [start, keep, room]
+    instance.moves = _Moves(start, keep, room, room, room)
+    own.instances.append(instance)
     check(e, f"the recursion of `{instance.function.name}`")
     e.frames.append(Frame(instance.function, instance.end, (*e.stack, e.span), region=region, instance=instance))
     e.stack, e.located = (*e.stack, e.span), False
@@ -352,8 +375,9 @@ def _function(e: Emitter, region: Region, instance: Instance, body: Body) -> Non
     e.names, e.span, e.stack, e.located = kept
     e.frames.pop()
     e.jump(instance.end)
-    room.operands = (own.top, e.constant("b64", instance.local_bytes))
-    own.largest = max(own.largest, instance.local_bytes)
+    keep.immediate = instance.local_bytes
+    room.operands = (own.frame, e.constant("b64", instance.local_bytes + UNIT))
+    own.largest = max(own.largest, instance.local_bytes + UNIT)
 
 
 def allocates(home: Module, function: Function) -> bool:
@@ -375,10 +399,15 @@ def _end(e: Emitter, region: Region, instance: Instance) -> None:
             e.assign(register, move(type_), value)
     for offset in sorted(instance.entered):  # the variables end here, even if their addresses are still in use
         e.effect("st.b64", (own.frame, e.constant("b64", 0)), immediate=offset - UNIT, auxiliary=ONLY_LOCAL)
-    if allocates(instance.module, instance.function):
+    assert instance.moves is not None
+    is_allocating, keep = allocates(instance.module, instance.function), instance.moves.keep
+    last = e.emit("add.b64", own.frame, e.constant("b64", max(instance.entered, default=0)))
+    e.assign(own.spent, "max.u64", own.spent, own.top if is_allocating else last)
+    spend = e.code[-1]
+    if is_allocating:
         release(e, own.frame)
-    else:
-        e.assign(own.top, "mov.b64", own.frame)
+    e.code.append(_step("ld.b64", (own.top,), (own.frame,), instance.end, keep.immediate, keep.array))
+    instance.moves = instance.moves._replace(spend=spend, back=e.code[-1])
     for number, back in instance.callers[:-1]:
         e.guard, e.negated = e.emit("setp.eq.b32", region.number, e.constant("b32", number)), False
         following = e.new_block()
@@ -401,14 +430,16 @@ def finish(e: Emitter) -> None:
     order = [block for block in graph.blocks if block.index in kept]
     again_ = {register for register, count in assignments(order).items() if count > 1}
     begin = GraphInstruction("add.b64", (own.top,), (e.special("local"), TRUE))
+    spent = GraphInstruction("mov.b64", (own.spent,), (own.top,))
     own.starts.append((begin, 0))
     nothing = [
         GraphInstruction(f"mov.{graph.types[register]}", (register,), (e.constant(graph.types[register], 0),))
         for register in (own.way, own.returned, own.tree, own.last)
     ]
-    order[0].instructions[:0] = [begin, GraphInstruction("mov.b64", (own.frame,), (begin.results[0],)), *nothing]
+    order[0].instructions[:0] = [begin, GraphInstruction("mov.b64", (own.frame,), (own.top,)), spent, *nothing]
     _refuse_other_tops(e, own, order)
     _keep_from_reuse(e, own, order)
+    _separate_addresses(e, own)
     sites = [site for site in own.sites if site.behind.index in kept]
     for site in sites:  # a register needed after a call is needed before it, because the function may not write it
         site.save.successors = (*site.save.successors, site.behind.index)
@@ -444,6 +475,45 @@ def _keep_from_reuse(e: Emitter, own: Stack, order: Sequence[Block]) -> None:
             block.instructions = [other for other in block.instructions if other is not code]
 
 
+def _separate_addresses(e: Emitter, own: Stack) -> None:
+    """Let no variable begin where one has begun whose address may be used after its function has returned, because the
+    old address would name the new variable."""
+    left = _find_left(e, own)
+    for instance in own.instances:
+        assert instance.moves is not None
+        start, keep, room, spend, back = instance.moves
+        removed = [] if id(instance) in left else [spend]
+        if not left:
+            start.operation, start.operands = "mov.b64", (own.top,)
+            back.operation, back.operands, back.immediate, back.array = "mov.b64", (own.frame,), 0, None
+            room.operands = (own.frame, e.constant("b64", instance.local_bytes))
+            removed.append(keep)
+        for block in (instance.begin, instance.end):
+            block.instructions = [code for code in block.instructions if not any(code is one for one in removed)]
+
+
+def _find_left(e: Emitter, own: Stack) -> set[int]:
+    """Return the identities of the functions with variables whose addresses may be used after they have returned."""
+    spots = [(i, at) for i in own.instances for at in sorted({*i.entered, *i.named.values()})]
+    mine = {id(i): sum((i is other) << n for n, (other, _) in enumerate(spots)) for i in own.instances}
+    given = {row: 1 << n for n, (i, at) in enumerate(spots) for row in i.entered.get(at, ())}
+    named = {name: 0 for i in own.instances for name in i.named}
+    for n, (i, at) in enumerate(spots):
+        named.update((name, named[name] | 1 << n) for name, start in i.named.items() if start == at)
+    left, held = find_outliving(
+        e.graph, given, [mine[id(i)] for i, _ in spots],
+        lambda code: named.get(code.array or "", 0) if code.operands[0] == own.frame else 0,
+        [row for i in own.instances for _, row in _registers(e, i.function.parameters, i)],
+    )  # fmt: skip
+    passed = [row for i in own.instances for *_, row in i.passed]
+    for row in passed:
+        left |= held.get(row, 0)
+    blocks = propagate_provenance(e.graph, dict.fromkeys(own.allocated, 1)).keys()
+    codes = (code for block in e.graph.blocks for code in block.instructions)
+    stored = any(not blocks.isdisjoint(rows) for rows in (passed, *map(passed_operands, codes)))
+    return {id(i) for i in own.instances if left & mine[id(i)] or (stored and allocates(i.module, i.function))}
+
+
 def _refuse_other_tops(e: Emitter, own: Stack, order: Sequence[Block]) -> None:
     """Let the launch be incomplete if a `stackrestore` may read anything but the result of a `stacksave`."""
     code = [i for block in order for i in block.instructions]
@@ -474,7 +544,7 @@ def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order
         for instruction in block.instructions
         for register in instruction.results
     }
-    written -= {own.top, own.way, own.returned, own.tree, own.last}
+    written -= {own.top, own.way, own.returned, own.tree, own.last, own.spent}
     written -= {register for _, _, register in site.callee.passed}
     saved = [register for register in needed if register in written]
     size = -(-8 * len(saved) // UNIT) * UNIT

@@ -135,14 +135,15 @@ class FramePlace:
     variable: Variable
     frame: Register
     offset: int
-    entered: set[int]
-    """offsets of the function's variables whose extents are stored before them on the stack"""
+    entered: dict[int, list[Register]]
+    """offsets of the function's variables whose extents are stored before them on the stack -> registers with their
+    addresses"""
 
     def address(self, e: Emitter) -> Register:
         """Return the address in the part of the stack that the call has."""
-        self.entered.add(self.offset)
         start = self.short_address(e)
         address = enter_stack_variable(e, start, e.constant("b64", variable_size(self.variable)))
+        self.entered.setdefault(self.offset, []).append(address)
         e.origins[address] = self.variable.name
         return address
 
@@ -335,12 +336,18 @@ def enter_stack_variable(e: Emitter, start: Register, size: Register) -> Registe
     """
     with e.looking_up():
         begin = e.emit("sub.b64", start, e.special("local"))
-        unit = 1 << 32 - (STACK_UNIT.bit_length() - 1)
+        unit = encode_extent(STACK_UNIT, 0, STACK_UNIT) // STACK_UNIT
         extent = e.emit("mad.b64", begin, e.constant("b64", unit), size)
         e.effect("st.b64", (start, extent), immediate=-STACK_UNIT, auxiliary=ONLY_LOCAL)
         number = e.emit("mul.b64", begin, e.constant("b64", (1 << LOCAL_SHIFT) // STACK_UNIT))
         named = e.emit("add.b64", number, e.constant("b64", ON_STACK << LOCAL_SHIFT))
     return e.emit("add.b64", start, named)
+
+
+def encode_extent(start: int, size: int, name: int) -> int:
+    """Return the word with the extent of a variable that begins at a byte of the thread's memory.  Its address names
+    the word by its location, which is `name` in bytes."""
+    return (start << 48 | name << 32) // STACK_UNIT | size
 
 
 # -- allocation ------------------------------------------------------------------------------------------------------
@@ -364,6 +371,7 @@ def local(e: Emitter, variable: Variable, *, writable: bool = True) -> LocalPlac
         unit = max(alignment(variable), STACK_UNIT)
         offset = -(-(instance.local_bytes + STACK_UNIT) // unit) * unit
         instance.local_bytes = -(-(offset + variable_size(variable)) // 16) * 16
+        instance.named[variable.name] = offset
         return FramePlace(variable, e.stack_memory.frame, offset, instance.entered)
     ends = len(e.frames) > 1 and variable.space == "local"
     unit = max(alignment(variable), STACK_UNIT * ends)

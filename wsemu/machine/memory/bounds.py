@@ -108,13 +108,13 @@ def extent_of(m, variable, lane):
         known = variable_at(m.variables, variable)
         return known.begin, known.bytes, known.writable
     unit = variable ^ ON_STACK
-    begin = unit * STACK_UNIT
-    if unit == 0 or begin >= m.thread_bytes:
-        return begin, 0, 1
-    word = load_i64(segment_at(m.segments, LOCAL).host + lane * m.thread_bytes + begin - STACK_UNIT)
-    size = word & 0xFFFFFFFF
-    if word >> 32 != unit or begin + size > m.thread_bytes:  # the function of the variable has returned
-        size = 0
+    at = unit * STACK_UNIT
+    if unit == 0 or at > m.thread_bytes:
+        return at, 0, 1
+    word = load_i64(segment_at(m.segments, LOCAL).host + lane * m.thread_bytes + at - STACK_UNIT)
+    begin, size = (word >> 48) * STACK_UNIT, word & 0xFFFFFFFF
+    if (word >> 32) & 0xFFFF != unit or begin < 0 or begin + size > m.thread_bytes:  # the function has returned
+        return at, 0, 1
     return begin, size, 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from typing import TYPE_CHECKING
 
 from wsemu.model.bound import Allocated, InElements
@@ -175,13 +176,12 @@ def _variable(run: WarpRun, number: int, thread: int) -> tuple[int, int, bool]:
         array = program.locals[number - 1]
         return array.offset, math.prod(array.shape) * array.dtype.itemsize, array.writable
     unit = number - ON_STACK
-    start = unit * STACK_UNIT
-    if not STACK_UNIT <= start < program.local_bytes:
-        return start, 0, True
-    at = thread + start - STACK_UNIT
-    length, named = (int.from_bytes(run.warp.local.data[at + k : at + k + 4], "little") for k in (0, 4))
-    alive = named == unit and start + length <= program.local_bytes
-    return start, length if alive else 0, True
+    if not STACK_UNIT <= unit * STACK_UNIT <= program.local_bytes:
+        return unit * STACK_UNIT, 0, True
+    at = thread + (unit - 1) * STACK_UNIT
+    length, named, start = struct.unpack("<IHH", run.warp.local.data[at : at + 8])
+    alive = named == unit and start * STACK_UNIT + length <= program.local_bytes
+    return (start * STACK_UNIT, length, True) if alive else (unit * STACK_UNIT, 0, True)
 
 
 def _report_misaligned(run: WarpRun, lane: int, address: int, alignment: int, size: int) -> None:
