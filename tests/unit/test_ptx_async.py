@@ -602,6 +602,30 @@ NEXT:
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_an_access_at_a_number_touches_no_mbarrier(engine: Any) -> None:
+    """It is left out, although an mbarrier lies there."""
+    source = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<4>;
+    .shared .align 8 .b64 bar;
+    mov.u32 %r1, bar;
+    mbarrier.init.shared.b64 [%r1], 1;
+    mov.u32 %r2, 0;
+    st.shared.u32 [%r2], 7;
+    ld.shared.u32 %r3, [%r2];
+    mbarrier.inval.shared.b64 [%r1];
+    ret;
+}
+"""
+    report = wsemu.check(wsemu.load_ptx(source)["k"], 1, 1, (np.zeros(4, np.float32),), engine=engine)
+    assert {finding.code for finding in report.errors} == {"out-of-bounds"}
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
 def test_a_lane_far_away_hides_no_access_to_an_mbarrier(engine: Any) -> None:
     report = wsemu.check(wsemu.load_ptx(FAR)["k"], 1, 32, (np.zeros(4, np.float32),), engine=engine)
     assert {"mbarrier-clobber", "out-of-bounds"} <= {finding.code for finding in report.findings}

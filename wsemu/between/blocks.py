@@ -134,6 +134,9 @@ def clip_to_block(access: Access, block: Block) -> Access:
     ranges = access.ranges
     if block.first <= ranges.first and ranges.end <= block.end:
         return access
+    if ranges.dense:
+        clipped = Ranges.single(max(ranges.first, block.first), min(ranges.end, block.end))
+        return access._replace(ranges=clipped)
     inside = (ranges.ends > block.first) & (ranges.starts < block.end)
     starts, ends = ranges.starts[inside].clip(min=block.first), ranges.ends[inside].clip(max=block.end)
     return access._replace(ranges=Ranges(starts, ends))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.shadow_cells import highest_of, lowest_of
-from wsemu.machine.records import call, instruction_at, machine_at, mbarrier_at, record_finding, segment_at
+from wsemu.machine.records import access_at, call, instruction_at, machine_at, mbarrier_at, record_finding, segment_at
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ATOMIC,
     FIRST_STORE,
+    IN_SHARED,
     N_CONTROL,
     N_MEMORY,
     OFFSET_MASK,
@@ -111,7 +112,8 @@ def access_guarded(address, w, pc, registers, mask):
     """Execute the access at pc as `scheduler.access` does, after reporting bytes of mbarriers that it touches."""
     m = machine_at(address, 0)
     i = instruction_at(m.code, pc)
-    if m.resumes == 0 and row_near_objects(m, registers + i.a, i.imm, mask, i.aux & 255):
+    shared = access_at(m.accesses, pc).forbids & IN_SHARED == 0
+    if shared and m.resumes == 0 and row_near_objects(m, registers + i.a, i.imm, mask, i.aux & 255):
         kind = ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ
         size = i.aux & 255
         clobbers(m, w, pc, registers, i.a, i.imm, good_lanes(m, registers, i, mask, size), size, 0, kind)
