@@ -14,7 +14,7 @@ import numpy as np
 from tests import tensor_kernels as kernels
 from tests.tensor_kernels import GLOBAL, LOAD, SHARED, START, Record, pattern
 from wsemu.model.isa import TENSOR_REDUCTIONS
-from wsemu.model.tensor_map import ELEMENT_TYPES, PACKED, TYPE_NAMES, UNIT, MapFields, encode, refusal
+from wsemu.model.tensor_map import BITS, ELEMENT_TYPES, TYPE_NAMES, UNIT, MapFields, encode, refusal
 
 if TYPE_CHECKING:
     from benchmarks.device_bits import Gpu
@@ -27,7 +27,7 @@ _REDUCED = {
     "xor": ("u32", "s32", "u64"),
 }  # fmt: skip
 _MOST_TILE = 16_384
-_LOADED = [type_ for type_ in TYPE_NAMES if type_ != PACKED]
+_LOADED = [type_ for type_ in TYPE_NAMES if type_ not in BITS]
 """element types of loads and stores: those whose elements fill whole bytes"""
 
 

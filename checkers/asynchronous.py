@@ -143,15 +143,20 @@ def _map(raw: RawFinding, places: Places) -> Finding:
             "use coordinates of at least 0; elements beyond the end are skipped",
         ),
         4: (f"{noun} of {name} elements, for which this reduction does not exist", "", "use another operation or type"),
+        5: (
+            f"{noun} that begins at element {value} of the innermost dimension, not at a multiple of 128 elements",
+            "PTX requires it for elements with padding",
+            "begin at a multiple of 128 elements",
+        ),
     }
     message, why, remedy = said[raw.detail["what"]]
-    return words.finding(
-        raw, places, message, f"tensor map used by {words.who(raw, places)}",
-        [f"{why and why + '; '}an H100 stops with an illegal instruction ({_RULES[raw.detail['what']]})"], remedy,
-    )  # fmt: skip
+    rule = _RULES[raw.detail["what"]]
+    stops = f"an H100 stops with an illegal instruction ({rule})" if rule else ""
+    note = "; ".join(filter(None, (why, stops)))
+    return words.finding(raw, places, message, f"tensor map used by {words.who(raw, places)}", [note], remedy)
 
 
-_RULES = ("T29", "T29", "T21", "T21", "T27")
-"""measured rule for each kind of misuse, by the finding's `what`"""
+_RULES = ("T29", "T29", "T21", "T21", "T27", "")
+"""measured rule for each kind of misuse, by the finding's `what`; empty if the misuse was not measured"""
 _NO_MAP = "pass `wsemu.TensorMap(...)`, `--arg 'tmap(...)'`, or the bytes that `cuTensorMapEncodeTiled` wrote"
 TYPE_OF_CODE = {type_.code: name for name, type_ in reversed(ELEMENT_TYPES.items())}

@@ -134,6 +134,10 @@ values during a copy
     fail/race
 tensor maps that an atomic or
     test_changed_maps.py
+copies of padded types
+    test_tensor_copies.py::test_limits_of_elements_with_padding_are_reported
+padding in shared memory after
+    test_tensor_copies.py::test_16_elements_with_padding_are_copied_to_16_bytes_and_the_padding_is_kept
 im2col::w; in im2col mode, copies of
     test_copy_modes.py::test_pixels_outside_of_the_box_are_not_modelled
 measured only in part: stores of interleaved

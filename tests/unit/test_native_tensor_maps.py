@@ -24,11 +24,17 @@ class Refusals(native.Watch):
         self.found.append(f"{what}: {error}")
 
 
-def encode(folder: Any, type_: int, swizzle: int = 0) -> tuple[int, list[str]]:
+def encode(folder: Any, type_: int, swizzle: int = 0, **changed: int) -> tuple[int, list[str]]:
     """Return the driver's code for a map of 256 x 8 elements, and what it is refused for."""
+    shape = {"box": 128, "stride": 256, "extent": 256, "interleave": 0} | changed
     fields = [0] * 34
-    fields[:7] = type_, 2, 1 << 40, 0, swizzle, 0, 0
-    fields[7:9], fields[12], fields[16:18], fields[21:23] = (256, 8), 256, (128, 8), (1, 1)
+    fields[:7] = type_, 2, 1 << 40, shape["interleave"], swizzle, 0, 0
+    fields[7:9], fields[12], fields[16:18], fields[21:23] = (
+        (shape["extent"], 8),
+        shape["stride"],
+        (shape["box"], 8),
+        (1, 1),
+    )
     watch = Refusals()
     reply = native.Session(folder, watch).handle(Operation.MAP, TENSOR_MAP.pack(*fields))
     return struct.unpack_from("<I", reply)[0], watch.found
@@ -39,8 +45,22 @@ def test_known_types_are_encoded(tmp_path):
     assert encode(tmp_path, 13) == (0, [])
 
 
+@pytest.mark.parametrize("type_", [14, 15])
+def test_types_with_padding_are_encoded_as_the_driver_requires(type_, tmp_path):
+    stride = {14: 128, 15: 192}[type_]
+    assert encode(tmp_path, type_, box=128, stride=stride) == (0, [])
+    assert encode(tmp_path, type_, 4, box=128, stride=stride) == (0, [])
+    assert encode(tmp_path, type_, box=64, stride=stride) == (INVALID, [])
+    assert encode(tmp_path, type_, box=128, stride=stride + 16) == (INVALID, [])
+    assert encode(tmp_path, type_, 2, box=128, stride=stride) == (INVALID, [])
+    assert encode(tmp_path, type_, box=128, stride=stride, extent=192) == (INVALID, [])
+    name = "im2col mode or interleave of 16U4_ALIGN16B and 16U6_ALIGN16B"
+    refused = NOT_SUPPORTED, [f"tensor map: `{name}` is not modelled"]
+    assert encode(tmp_path, type_, box=128, stride=stride, interleave=1) == refused
+
+
 @pytest.mark.parametrize(("type_", "swizzle", "name"), [
-    (14, 0, "16U4_ALIGN16B"), (15, 0, "16U6_ALIGN16B"), (0, 5, "128B_ATOM_32B_FLIP_8B"), (0, 6, "128B_ATOM_64B"),
+    (0, 5, "128B_ATOM_32B_FLIP_8B"), (0, 6, "128B_ATOM_64B"),
 ])  # fmt: skip
 def test_a_map_that_is_not_modelled_is_refused_by_name(type_, swizzle, name, tmp_path):
     assert encode(tmp_path, type_, swizzle) == (NOT_SUPPORTED, [f"tensor map: `{name}` is not modelled"])

@@ -112,6 +112,75 @@ def test_elements_of_4_bits_begin_at_16_bytes(engine: Engine) -> None:
     assert said[0][0] == "tensor-map"
 
 
+# -- elements with padding -------------------------------------------------------------------------------------------
+PADDED = {"b4x16_p64": 8, "b6x16_p32": 12}
+"""bytes of 16 elements in the tensor"""
+
+
+def padded_fields(type_: str, swizzle: int = 0, **fields: Any) -> MapFields:
+    stride = 16 * PADDED[type_]
+    return MapFields(type_, 0, (256, 6), (stride,), (128, 4), (1, 1), 0, swizzle)._replace(**fields)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("type_", PADDED)
+@pytest.mark.parametrize(("swizzle", "wide"), [(0, False), (3, False), (3, True)])
+def test_16_elements_with_padding_are_copied_to_16_bytes_and_the_padding_is_kept(
+    engine: Engine, type_: str, swizzle: int, wide: bool
+) -> None:
+    """As the CUDA driver API describes 16U4_ALIGN16B and 16U6_ALIGN16B, and PTX `.b4x16_p64` and `.b6x16_p32`."""
+    size = PADDED[type_]
+    fields = padded_fields(type_, swizzle, wide=wide)
+    assert fields.tile_bytes == 4 * 8 * size
+    held, memory = np.array(kernels.pattern(6 * 16 * size)), np.zeros(1024, np.uint8)
+    report = kernels.launched(kernels.Record(fields, (128, 4), kernels.LOAD, 0, 0, 0, 0, b""), held, memory, engine, 32)
+    assert report.verdict == "verified", report
+    expected = np.full(1024, 0xA5, np.uint8)
+    for row in range(4):
+        for n in range(8):
+            at = 128 * row + 16 * n
+            if swizzle:
+                at ^= (at >> 7 & 3) << 5 if wide else (at >> 7 & 7) << 4
+            source = held.reshape(6, 16, size)[4 + row, 8 + n] if row < 2 else 0
+            expected[at : at + size] = source
+    assert memory[:512].tolist() == expected[:512].tolist()
+
+
+@pytest.mark.parametrize("type_", PADDED)
+def test_both_engines_copy_elements_with_padding_alike(type_: str) -> None:
+    g = random.Random(type_)
+    for _ in range(12):
+        rank = g.randint(1, 4)
+        extents = (128 * g.randint(1, 2), *(g.randint(1, 4) for _ in range(rank - 1)))
+        strides, reach = [], extents[0] * PADDED[type_] // 16
+        for extent in extents[1:]:
+            strides.append(reach)
+            reach *= extent
+        box = (128 if g.random() < 0.9 else 64, *(g.randint(1, 3) for _ in extents[1:]))
+        steps = (1, *(g.choice((1, 1, 2)) for _ in extents[1:]))
+        fields = MapFields(type_, 0, extents, tuple(strides), box, steps, 0, g.choice((0, 3, 3, 1)))
+        at = (128 * g.randint(-1, 2) + 64 * (g.random() < 0.1), *(g.randint(-2, extent) for extent in extents[1:]))
+        record = kernels.Record(fields, at, kernels.LOAD if g.random() < 0.9 else kernels.STORE, 0, 0, 0, 0, b"")
+        seen = []
+        for engine in ENGINES:
+            held, memory = np.array(kernels.pattern(reach)), np.array(kernels.pattern(4096, 7))
+            report = kernels.launched(record, held, memory, engine, 32)
+            said = [(finding.code, finding.message, finding.count) for finding in report.findings]
+            seen.append((report.verdict, report.reasons, said, held.tobytes(), memory.tobytes()))
+        assert seen[0] == seen[1], record
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("type_", PADDED)
+def test_limits_of_elements_with_padding_are_reported(engine: Engine, type_: str) -> None:
+    stride = 16 * PADDED[type_]
+    shape: dict[str, Any] = {"type": type_, "extents": (256, 4), "strides": (stride,), "box": (128, 2)}
+    said, _ = told(engine, at=(64, 0), **shape)
+    assert "not at a multiple of 128 elements" in said[0][1]
+    _, report = told(engine, mode=kernels.STORE, **shape)
+    assert report.verdict == "incomplete"
+
+
 # -- what no copy may do ---------------------------------------------------------------------------------------------
 PLAIN = MapFields("f32", 0, (20, 8), (96,), (8, 4), (1, 1))
 

@@ -42,7 +42,7 @@ from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, ExpectForm, LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
 from wsemu.model.own_files import find_below, read_regular
-from wsemu.model.tensor_map import FILLS, INTERLEAVES, PACKED, SWIZZLES, TensorMap
+from wsemu.model.tensor_map import BITS, FILLS, INTERLEAVES, SWIZZLES, TensorMap
 from wsemu.model.texture import Surface
 from wsemu.model.wrong_value import error_text
 
@@ -343,10 +343,10 @@ def _format_argument(value: Any, way: str, path: Path, arrays: Mapping[str, str]
 
 def _tensor_map(map_: TensorMap, array: str, path: Path) -> str:
     fields = map_.fields
-    if fields.im2col or fields.wide or fields.type == PACKED:
+    if fields.im2col or fields.wide or fields.type in BITS:
         raise UsageError(
-            f"a tensor map of im2col mode, of 4-bit elements, or with a swizzle of 32 bytes, cannot be written to "
-            f"`{path}`"
+            f"a tensor map of im2col mode, of 4-bit or 6-bit elements, or with a swizzle of 32 bytes cannot be written "
+            f"to `{path}`"
         )
     if fields.address or fields.extents != map_.array.shape[::-1]:
         raise UsageError(f"a tensor map of parts of its array cannot be written to `{path}`: pass that part")

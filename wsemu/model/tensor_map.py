@@ -56,10 +56,19 @@ ELEMENT_TYPES = {
     "tf32": ElementType(4, 7, True, "float32", True),
     "tf32_ftz": ElementType(4, 8, True, "float32", True),
     "u4": ElementType(1, 11, False, "uint8", False),
+    "b4x16_p64": ElementType(1, 12, False, "uint8", False),
+    "b6x16_p32": ElementType(1, 13, False, "uint8", False),
 }
 """element types in the order of the driver's `CUtensorMapDataType`"""
 PACKED = "u4"
 """element type with two elements in a byte (16U4_ALIGN8B); its code is that of the maps that CuTe DSL 4.7 writes"""
+PADDED = {"b4x16_p64": 4, "b6x16_p32": 6}
+"""bits of an element of the types whose 16 elements have padding after them in shared memory (16U4_ALIGN16B,
+16U6_ALIGN16B); their codes are wsemu's own, because no map of a driver with them has been seen"""
+PADDED_ROW, PADDED_ALIGNMENT = 128, 32
+"""elements of a row of such a tile, which are also its bytes in shared memory, and alignment of the tensor in bytes"""
+BITS = {PACKED: 4, **PADDED}
+"""bits of an element of the types that have less than a byte"""
 TYPE_NAMES = tuple(ELEMENT_TYPES)
 _CODES = {(type_.code, type_.rounds): name for name, type_ in ELEMENT_TYPES.items()}
 _OF_ARRAY = {type_.dtype: name for name, type_ in reversed(ELEMENT_TYPES.items())} | {
@@ -124,12 +133,17 @@ class MapFields(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the size of an element in bytes; for `PACKED` elements, the size of two."""
+        """Return the size of an element in bytes; 1 for the types of `BITS`."""
         return ELEMENT_TYPES[self.type].bytes
 
     def to_bytes(self, count: int) -> int:
         """Return the bytes of elements, or slices, along dimension 0."""
-        return count * self.unit >> (self.type == PACKED)
+        return count * BITS.get(self.type, 8 * self.unit) >> 3
+
+    @property
+    def alignment(self) -> int:
+        """Return the alignment of the tensor's address and strides in bytes."""
+        return PADDED_ALIGNMENT if self.type in PADDED or self.interleave == 2 else UNIT
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -157,12 +171,19 @@ class MapFields(NamedTuple):
 
     @property
     def row_bytes(self) -> int:
-        """Return the number of bytes of a tile along dimension 0."""
+        """Return the number of bytes of a tile along dimension 0, without padding."""
         return self.to_bytes(self.counts[0])
+
+    @property
+    def held_bytes(self) -> int:
+        """Return the number of bytes of shared memory that a row of a tile has, with padding."""
+        return PADDED_ROW if self.type in PADDED else self.row_bytes
 
     @property
     def pitch(self) -> int:
         """Return the distance in bytes between two rows of a tile in shared memory (T22, T28)."""
+        if self.type in PADDED:
+            return PADDED_ROW
         return self.row_bytes if self.interleave or not self.swizzle else UNIT << self.swizzle
 
 
@@ -174,7 +195,7 @@ def refusal(fields: MapFields, named: Sequence[str] = ()) -> str:
 
     `named` has the names of the dimensions, innermost first.
     """
-    rank, alignment = fields.rank, 32 if fields.interleave == 2 else UNIT
+    rank = fields.rank
     names = [*named, *(f"dimension {n}" for n in range(len(named), rank))]
     if not 1 <= rank <= MOST_RANK:
         return f"it has {rank} dimensions: a tensor map has 1 to {MOST_RANK}"
@@ -183,7 +204,7 @@ def refusal(fields: MapFields, named: Sequence[str] = ()) -> str:
     for name, box in zip(names, fields.box, strict=True):
         if not 1 <= box <= MOST_BOX:
             return f"the box has {box:,} elements in {name}: 1 to {MOST_BOX}"
-    return _refused_tensor(fields, names, alignment) or _refused_tile(fields, names[0])
+    return _refused_tensor(fields, names) or _refused_tile(fields, names[0])
 
 
 def refuse_pixels(fields: MapFields) -> str:
@@ -191,7 +212,9 @@ def refuse_pixels(fields: MapFields) -> str:
 
     A box without a position is also rejected.
     """
-    im2col, rank, alignment = fields.im2col, fields.rank, 32 if fields.interleave == 2 else UNIT
+    im2col, rank = fields.im2col, fields.rank
+    if fields.type in PADDED:
+        return f"its elements are {fields.type}: im2col mode is not modeled for them"
     if im2col is None or rank not in CORNER_BITS:
         return f"it has {rank} dimensions: a tensor map of im2col mode has 3 to {MOST_RANK}"
     if not (1 <= im2col.channels <= MOST_BOX and 1 <= im2col.pixels <= MOST_PIXELS):
@@ -215,13 +238,19 @@ def refuse_pixels(fields: MapFields) -> str:
         return f"its elements are {fields.type}: only floats can be filled with nan"
     if row * im2col.pixels > MOST_BYTES:
         return f"its pixels have {row * im2col.pixels:,} bytes: at most {MOST_BYTES:,}, what a CTA has of shared memory"
-    return _refused_tensor(fields, names, alignment)
+    return _refused_tensor(fields, names)
 
 
-def _refused_tensor(fields: MapFields, names: Sequence[str], alignment: int) -> str:
+def _refused_tensor(fields: MapFields, names: Sequence[str]) -> str:
     """Return what the driver rejects in the shape of a tensor."""
+    alignment = fields.alignment
     if fields.type == PACKED and (fields.interleave or fields.extents[0] % 2):
         return f"{names[0]} has {fields.extents[0]:,} elements of 4 bits: an even number, without interleave"
+    if fields.type in PADDED and (fields.interleave or fields.extents[0] % PADDED_ROW):
+        return (
+            f"{names[0]} has {fields.extents[0]:,} elements of {fields.type}: a multiple of {PADDED_ROW}, without "
+            "interleave"
+        )
     if fields.address % alignment or not 0 <= fields.address < MOST_ADDRESS:
         return f"it begins at {fields.address:#x}: a tensor map's address is a multiple of {alignment}"
     for name, extent, step in zip(names, fields.extents, fields.steps, strict=True):
@@ -243,6 +272,11 @@ def _refused_tile(fields: MapFields, innermost: str) -> str:
     row = fields.box[0] * fields.size >> (fields.type == PACKED)
     if row % UNIT or (fields.type == PACKED and fields.box[0] % (2 * UNIT)):
         return f"the box has {row} bytes in {innermost}: a multiple of {UNIT}"
+    if fields.type in PADDED and (fields.box[0] != PADDED_ROW or fields.swizzle not in (0, SWIZZLES.index("128B"))):
+        return (
+            f"the box has {fields.box[0]} elements of {fields.type} in {innermost}: {PADDED_ROW}, without swizzle or "
+            "with one of 128B"
+        )
     if fields.swizzle and not fields.interleave and row > UNIT << fields.swizzle:
         most = UNIT << fields.swizzle
         return (
@@ -376,7 +410,8 @@ class TensorMap:
     `swizzle` is None, "32B", "64B" or "128B", `interleave` None, "16B" or "32B"; `fill` is "zero" or "nan", the value
     of elements outside the array.  `type` is the element type if NumPy has none: "bf16" for an array of uint16, "tf32",
     "tf32_ftz", "f32_ftz" for one of float32.  With "u4", a byte of an array of uint8 holds two elements, which `box`
-    counts.  `promotion` is a hint for caches, kept in the map.
+    counts. With "b4x16_p64" and "b6x16_p32", three bytes hold six and four elements, and a row of a tile has 128.
+    `promotion` is a hint for caches, kept in the map.
 
     Raise UsageError, with the valid values, for a map that the CUDA driver would reject.  Source: CUDA driver API,
     `cuTensorMapEncodeTiled`, and the answers of a driver.
@@ -424,9 +459,9 @@ class TensorMap:
             raise UsageError(f"tensor map of {self.array.dtype}[{shape}]: {why}")
 
     def _extents(self, type_: str | None) -> tuple[int, ...]:
-        """Return the extents of a map, innermost first; a byte of the array may contain two elements."""
+        """Return the extents of a map, innermost first; an element of the array may be a part of a byte."""
         inner, *outer = self.array.shape[::-1]
-        return (inner << (type_ == PACKED), *outer)
+        return (inner * 8 // BITS.get(type_ or "", 8), *outer)
 
     def _strides(self, given: Sequence[int] | None) -> tuple[int, ...]:
         if given is not None:
@@ -480,7 +515,7 @@ class TensorMap:
 
     def admit(self, address: int, name: str) -> None:
         """Raise UsageError if the array is at an address that a map cannot have."""
-        alignment = 32 if self.fields.interleave == 2 else UNIT
+        alignment = self.fields.alignment
         if address % alignment:
             raise UsageError(
                 f"tensor map `{name}`: its array begins {address % alignment} bytes after a multiple of {alignment}, "

@@ -63,8 +63,7 @@ STICKY = {
 as on a GPU"""
 WIDE_SWIZZLE = 4
 """`CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B`"""
-OTHER_TYPES = {14: "16U4_ALIGN16B", 15: "16U6_ALIGN16B"}
-"""types of `CUtensorMapDataType` that are not modeled"""
+PADDED_MODES = "im2col mode or interleave of 16U4_ALIGN16B and 16U6_ALIGN16B"
 OTHER_SWIZZLES = {5: "128B_ATOM_32B_FLIP_8B", 6: "128B_ATOM_64B"}
 """swizzles of `CUtensorMapSwizzle` that are not modeled"""
 TRAP = 719
@@ -255,11 +254,11 @@ class Session:
 
     def _encode_map(self, data: bytes) -> bytes:
         f = TENSOR_MAP.unpack(data)
-        other = [names[code] for names, code in ((OTHER_TYPES, f[0]), (OTHER_SWIZZLES, f[4])) if code in names]
-        if other:
-            self.watch.note_refusal("tensor map", UnsupportedError(f"`{other[0]}` is not modelled"))
-            return _reply(NOT_SUPPORTED)
         rank, channels, pixels = f[1], f[32], f[33]
+        is_padded = any(f[0] == maps.TYPE_NAMES.index(name) for name in maps.PADDED)
+        if other := OTHER_SWIZZLES.get(f[4], PADDED_MODES if is_padded and (channels or f[3]) else ""):
+            self.watch.note_refusal("tensor map", UnsupportedError(f"`{other}` is not modelled"))
+            return _reply(NOT_SUPPORTED)
         wide = f[4] == WIDE_SWIZZLE
         im2col = maps.Im2col(f[26 : 24 + rank], f[29 : 27 + rank], channels, pixels) if channels else None
         try:

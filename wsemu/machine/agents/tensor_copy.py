@@ -53,6 +53,8 @@ from wsemu.model.tensor_map import (
     MOST_PIXELS,
     MOST_RANK,
     PACKED,
+    PADDED_ALIGNMENT,
+    PADDED_ROW,
     SHARED_ALIGNMENT,
     SHORT,
     SWIZZLES,
@@ -62,7 +64,7 @@ from wsemu.model.tensor_map import (
 
 LOAD, STORE, REDUCE, PREFETCH, MULTICAST = opcodes("tensor", "load", "store", "reduce", "prefetch", "multicast")
 NO_MAP = CODE_NUMBERS["tensor-map"]
-NOT_THERE, RANK, INNER, NEGATIVE, TYPE = range(5)
+NOT_THERE, RANK, INNER, NEGATIVE, TYPE, WHOLE_ROW = range(6)
 """`what` of a tensor-map finding"""
 COPIED = EVENT_KINDS.index("copy")
 PREPARE, CLOBBERS, JUDGE, NOTE, TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC, PLACE, MARK = range(9)
@@ -72,6 +74,7 @@ SIZES = sum((type_.bytes.bit_length() - 1) << 2 * type_.code for type_ in ELEMEN
 CODE = {name: type_.code for name, type_ in ELEMENT_TYPES.items()}
 U32, S64, F16, F32, FLUSHED, F64, BF16 = (CODE[t] for t in ("u32", "s64", "f16", "f32", "f32_ftz", "f64", "bf16"))
 U64, HALF_BYTES = CODE["u64"], CODE[PACKED]
+PADDED_HALF, PADDED_SIX = CODE["b4x16_p64"], CODE["b6x16_p32"]
 WIDE_SWIZZLE = SWIZZLES.index("128B")
 CORNERS = sum(bits << 8 * rank for rank, bits in CORNER_BITS.items())
 OFFSETS = sum(bits << 8 * rank for rank, bits in enumerate(OFFSET_BITS))
@@ -156,7 +159,18 @@ def unit_of(p):
 @compiled
 def to_bytes(p, count):
     """Return the bytes of elements along dimension 0."""
-    return (count * unit_of(p)) >> (code_of(p) == HALF_BYTES)
+    code = code_of(p)
+    if code == HALF_BYTES or code == PADDED_HALF:  # noqa: SIM109 (a list does not compile)
+        return count >> 1
+    if code == PADDED_SIX:
+        return (3 * count) >> 2
+    return count * unit_of(p)
+
+
+@compiled
+def is_padded(p):
+    """Return whether 16 elements have padding after them in shared memory."""
+    return code_of(p) > HALF_BYTES
 
 
 @compiled
@@ -168,6 +182,8 @@ def length_of(p):
 @compiled
 def pitch_of(p):
     """Return the distance from one row in shared memory to the next."""
+    if is_padded(p):
+        return PADDED_ROW
     if swizzle_of(p) == 0 or interleave_of(p):
         return length_of(p)
     return UNIT << swizzle_of(p)
@@ -220,7 +236,7 @@ def clean(p):
     rank, w2 = rank_of(p), word(p, 2)
     if rank > MOST_RANK or w2 & (0xFFF8000E & ~(LARGE | SHORT)) or interleave_of(p) == 3:
         return False
-    if code_of(p) > BF16 and (code_of(p) != HALF_BYTES or interleave_of(p) or word(p, 8) & 1 == 0):
+    if code_of(p) > PADDED_SIX or (code_of(p) == HALF_BYTES and (interleave_of(p) or word(p, 8) & 1 == 0)):
         return False
     if (w2 >> 16) & 1 and code_of(p) != F32 and code_of(p) != FLUSHED:
         return False
@@ -264,13 +280,20 @@ def is_tiled(p):
 @compiled
 def has_sound_rows(p):
     """Return whether a map has an address, strides and rows as the driver accepts them."""
-    alignment = 32 if interleave_of(p) == 2 else UNIT
+    alignment = PADDED_ALIGNMENT if interleave_of(p) == 2 or is_padded(p) else UNIT
     address = load_i64(p)
     if address & (alignment - 1) or address < 0 or address >= MOST_ADDRESS:
         return False
     for n in range(1, rank_of(p)):
         if stride_of(p, n) & (alignment - 1):
             return False
+    if is_padded(p) and (
+        interleave_of(p)
+        or word(p, 8) & (PADDED_ROW - 1) != PADDED_ROW - 1
+        or box_of(p, 0) != PADDED_ROW
+        or (swizzle_of(p) and swizzle_of(p) != WIDE_SWIZZLE)
+    ):
+        return False
     packed = code_of(p) == HALF_BYTES
     row = (box_of(p, 0) * element_size(p)) >> packed
     if (
@@ -279,14 +302,14 @@ def has_sound_rows(p):
         or (swizzle_of(p) and interleave_of(p) == 0 and row > UNIT << swizzle_of(p))
     ):
         return False
-    return (word(p, 2) >> 15) & 1 == 0 or (code_of(p) >= F16 and not packed)
+    return (word(p, 2) >> 15) & 1 == 0 or (code_of(p) >= F16 and code_of(p) < HALF_BYTES)
 
 
 @compiled
 def has_pixels(p):
     """Return whether copies of pixels by a map of im2col mode are modeled: its box must not be empty, nor the map
     interleaved."""
-    if not is_im2col(p) or interleave_of(p) or not has_sound_rows(p) or word(p, 15) >= MOST_PIXELS:
+    if not is_im2col(p) or interleave_of(p) or is_padded(p) or not has_sound_rows(p) or word(p, 15) >= MOST_PIXELS:
         return False
     for n in range(1, rank_of(p) - 1):
         if low_corner(p, n) > high_corner(p, n):
@@ -449,7 +472,7 @@ def check_copy(m, w, pc, registers, i, lane):
     rank, lowest = rank_of(p), coordinate(registers, i, lane, 0)
     rows = (i.aux >> UNUSED_SHIFT) & TENSOR_RANK
     if mode == ROWS_MODE:
-        if not tiled or interleave_of(p) or (rank == 2 and box_of(p, 1) != 1):
+        if not tiled or interleave_of(p) or is_padded(p) or (rank == 2 and box_of(p, 1) != 1):
             return TRAP
         named = 2
     elif mode == PIXELS_MODE:
@@ -460,8 +483,12 @@ def check_copy(m, w, pc, registers, i, lane):
         named = rows
         if not tiled or (interleave_of(p) and word(p, 13) & 0x7FFF):
             return TRAP
+        if is_padded(p) and (i.op == STORE or i.op == REDUCE):
+            return TRAP
     if rank != named:
         return reject_copy(m, w, pc, lane, address, RANK, rank)
+    if is_padded(p) and lowest & (PADDED_ROW - 1):
+        return reject_copy(m, w, pc, lane, address, WHOLE_ROW, lowest)
     if interleave_of(p) == 0 and lowest * element_size(p) & ((UNIT << (code_of(p) == HALF_BYTES)) - 1):
         return reject_copy(m, w, pc, lane, address, INNER, lowest)
     if i.op == STORE or i.op == REDUCE:
@@ -526,6 +553,8 @@ def inner_runs(m, w, pc, registers, i, lane, p, action, base):
     """Perform an action on each run of bytes that a lane accesses in shared memory: all that it loads, or the part of a
     store that is inside the tensor."""
     to, length, pitch, rows = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, length_of(p), pitch_of(p), rows_of(p, i)
+    if is_padded(p):
+        return padded_runs(m, w, pc, registers, i, lane, p, action, base)
     swizzled = swizzle_of(p)
     apart = swizzled and (pitch != length or interleave_of(p))
     if loads(i) and pitch == length and not apart:
@@ -555,6 +584,17 @@ def inner_runs(m, w, pc, registers, i, lane, p, action, base):
 
 
 @compiled
+def padded_runs(m, w, pc, registers, i, lane, p, action, base):
+    """Perform an action on each 16 elements that a lane loads into shared memory, without the padding."""
+    to, size = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, to_bytes(p, UNIT)
+    for n in range(rows_of(p, i) * (PADDED_ROW // UNIT)):
+        found = act(m, w, pc, registers, i, lane, action, base, swizzle_address(p, to + n * UNIT), size)
+        if found:
+            return found
+    return 0
+
+
+@compiled
 def outer_runs(m, w, pc, registers, i, lane, p, action, base):
     """Perform an action on each run of bytes that a lane accesses in the tensor."""
     low, high = stretch(p, registers, i, lane)
@@ -574,9 +614,10 @@ def span_of(p, i, to):
     """Return the bytes of shared memory from the start of a tile to its end, with all places to which a swizzle may
     move the last row."""
     last = to + (rows_of(p, i) - 1) * pitch_of(p)
-    q = max(0, length_of(p) - 8 * UNIT)
+    length = PADDED_ROW if is_padded(p) else length_of(p)
+    q = max(0, length - 8 * UNIT)
     most = 0
-    while q < length_of(p):
+    while q < length:
         most = max(most, swizzle_address(p, last + q))
         q += UNIT
     return most + UNIT - to
@@ -674,6 +715,9 @@ def fill(m, registers, i, lane, p, shift, to):
         if end > low:
             segment = segment_at(m.segments, (address + low) >> SEGMENT_SHIFT)
             source = segment.host + ((address + low) & OFFSET_MASK) - low
+        if is_padded(p):
+            fill_padded(p, inside, shift, source, end > low)
+            continue
         q = 0
         while q < length:
             at = swizzle_address(p, inside + q) + shift
@@ -686,6 +730,20 @@ def fill(m, registers, i, lane, p, shift, to):
                 if rounds:
                     round_elements(at, have)
             q += UNIT
+
+
+@compiled
+def fill_padded(p, inside, shift, source, there):
+    """Copy a row, 16 elements at once, and leave the padding after them as it is."""
+    size = to_bytes(p, UNIT)
+    for n in range(PADDED_ROW // UNIT):
+        at = swizzle_address(p, inside + n * UNIT) + shift
+        if there:
+            move(at, source + n * size, size)
+        else:
+            store_i64(at, 0)
+            if size > 8:
+                store_u32(at + 8, 0)
 
 
 @compiled

@@ -34,6 +34,8 @@ from wsemu.model.tensor_map import (
     MAP_ALIGNMENT,
     MAP_BYTES,
     PACKED,
+    PADDED,
+    PADDED_ROW,
     SHARED_ALIGNMENT,
     UNIT,
     decode,
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from wsemu.reference.memory.bounds import Place
     from wsemu.reference.warp import WarpRun
 
-NO_MAP, RANK, INNER, NEGATIVE, TYPE = range(5)
+NO_MAP, RANK, INNER, NEGATIVE, TYPE, WHOLE_ROW = range(6)
 """`what` of a tensor-map finding"""
 _NAN = b"\xf7\x7f"
 _INTEGERS = ("u32", "s32", "u64", "s64")
@@ -104,7 +106,8 @@ class Tile(NamedTuple):
         """Return the bytes from the tile's first byte in shared memory to its last; the swizzle may permute the bytes
         of the last line."""
         last = self.rows[-1].inside
-        units = range(max(0, self.fields.row_bytes - 8 * UNIT), self.fields.row_bytes, UNIT)
+        held = self.fields.held_bytes
+        units = range(max(0, held - 8 * UNIT), held, UNIT)
         return max(self.swizzle_address(last + q) for q in units) + UNIT - self.to
 
     def swizzle_address(self, address: int) -> int:
@@ -119,8 +122,17 @@ class Tile(NamedTuple):
         for q in range(row.low, row.high, UNIT):
             yield q, self.swizzle_address(row.inside + q)
 
+    def padded_pieces(self, row: Row, content: bytes = bytes(PADDED_ROW)) -> Iterator[tuple[int, bytes]]:
+        """Yield the address in shared memory and the bytes of each 16 elements of a row whose type has padding."""
+        size = 2 * PADDED[self.fields.type]
+        for n in range(PADDED_ROW // UNIT):
+            yield self.swizzle_address(row.inside + n * UNIT), content[n * size : (n + 1) * size]
+
     def shared_runs(self, *, whole: bool) -> Iterator[tuple[int, int]]:
         """Yield (address, bytes) in shared memory: of the whole tile, or of its part in the tensor."""
+        if self.fields.type in PADDED:
+            yield from ((place, len(piece)) for row in self.rows for place, piece in self.padded_pieces(row))
+            return
         length = self.fields.row_bytes
         apart = self.fields.interleave and self.fields.swizzle
         if whole and self.fields.pitch == length and not apart:
@@ -215,8 +227,10 @@ def _named_rank(fields: list[int]) -> int:
     return {ROWS_MODE: 2, PIXELS_MODE: rows - 1}.get(_find_mode(fields), rows)
 
 
-def _is_modelled(decoded: MapFields, mode: int) -> bool:
+def _is_modelled(decoded: MapFields, mode: int, *, stores: bool) -> bool:
     """Return whether copies in this mode by a map are modelled."""
+    if decoded.type in PADDED and (stores or mode != 0):
+        return False
     if mode == PIXELS_MODE:
         return decoded.im2col is not None and not decoded.interleave and not refuse_pixels(decoded)
     if decoded.im2col is not None:
@@ -281,13 +295,15 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
     if decoded is None and not written:
         refuse(NO_MAP, 0)
     mode = _find_mode(fields)
-    if decoded is None or written or not _is_modelled(decoded, mode):
+    if decoded is None or written or not _is_modelled(decoded, mode, stores=stores):
         raise TrapError(run.group.pc, run.warp.number)
     fits = decoded.rank == _named_rank(fields)
     if mode == PIXELS_MODE and fits and not _Walk.of(decoded, at[-1]).starts_inside(at, decoded.rank):
         raise TrapError(run.group.pc, run.warp.number)
     if not fits:
         refuse(RANK, decoded.rank)
+    if decoded.type in PADDED and at[0] % PADDED_ROW:
+        refuse(WHOLE_ROW, at[0])
     if not decoded.interleave and at[0] * decoded.size % (UNIT << (decoded.type == PACKED)):
         refuse(INNER, at[0])
     least = at[0] if mode == PIXELS_MODE else min(at)
@@ -338,9 +354,11 @@ def accessed_ranges(
     segment = find_segment(run, number)
     decoded = decode(bytes(segment.data[offset : offset + MAP_BYTES])) if segment is not None else None
     mode = _find_mode(fields)
-    if segment is None or decoded is None or decoded.rank != _named_rank(fields) or not _is_modelled(decoded, mode):
-        return [], []
     stores = name in ("tensor.store", "tensor.reduce")
+    if segment is None or decoded is None or decoded.rank != _named_rank(fields):
+        return [], []
+    if not _is_modelled(decoded, mode, stores=stores):
+        return [], []
     registers = fields[7] & TENSOR_RANK
     at = [to_signed(run.read(fields[2] + k * ROW, "b32", lane), 32) for k in range(registers)]
     to = run.read(fields[3], "b64", lane)
@@ -376,7 +394,7 @@ class _Copies:
         runs = list(tile.shared_runs(whole=True))
         for address, size in runs:
             self._touch(lane, agent, WRITE, address, size)
-        filled = {}
+        filled: dict[int, bytes] = {}
         held = iter(sources)
         for row in tile.rows:
             source = _content(*next(held)) if row.high > row.low else b""
@@ -384,6 +402,9 @@ class _Copies:
                 source = _round_to_tf32(source)
             filler = _NAN * (fields.row_bytes // 2) if fields.nan else bytes(fields.row_bytes)
             whole = filler[: row.low] + source + filler[row.low + len(source) :]
+            if fields.type in PADDED:
+                filled.update(tile.padded_pieces(row, whole))
+                continue
             for q in range(0, fields.row_bytes, UNIT):
                 filled[tile.swizzle_address(row.inside + q)] = whole[q : q + UNIT]
         for address, value in filled.items():
