@@ -205,6 +205,14 @@ DEFINED |= {
     "a generic address of local memory that is compared with 0": (
         "mov.u64 %x1, own; cvta.local.u64 %x1, %x1; setp.ne.u64 %p, %x1, 0; @%p st.u32 [%x1], 5;"
     ),
+    "addresses in two variables that are no end": (
+        "mov.u64 %x1, tile; add.u32 %r2, %n, 255; mul.wide.u32 %x3, %r2, 4; add.u64 %x1, %x1, %x3; mov.u64 %x2, bar;"
+        "setp.eq.u64 %p, %x1, %x2; selp.u32 %r1, 1, 2, %p; st.global.u32 [%a], %r1;"
+    ),
+    "the end of an array of shared memory": (
+        "mov.u64 %x1, tile; add.u32 %r2, %n, 256; mul.wide.u32 %x3, %r2, 4; add.u64 %x2, %x1, %x3; "
+        "AGAIN: add.u64 %x1, %x1, 4; setp.ne.u64 %p, %x1, %x2; @%p bra AGAIN; ret;"
+    ),
     "the end of an array of local memory": (
         "mov.u64 %x1, own; add.u64 %x2, %x1, 64; "
         "AGAIN: st.local.u32 [%x1], 0; add.u64 %x1, %x1, 4; setp.ne.u64 %p, %x1, %x2; @%p bra AGAIN; ret;"

@@ -21,11 +21,11 @@ Detects: branches, exits, guards, operands of barriers and of warp-wide operatio
 values left in arrays of the caller, if they depend on the location of memory.  This memory may be an array of the
 caller, a variable of the module, of shared or of local memory, a parameter, or a function.
 Does not detect: comparisons of two addresses that were loaded from memory to which the launch did not store them;
-addresses in local memory of functions that call themselves.  Nor does it detect a comparison with the end of another
-allocation, if the distance from the start is not known.  Bytes of an address are not detected if a loop copies them, in
-another order, to an array of the caller.  After a join, it may be unknown which of several allocations an address is
-in: a comparison of two such addresses counts as a comparison between allocations.  `frontend.ptx.heap` watches blocks
-of the heap while the kernel runs.
+addresses in local memory of functions that call themselves.  Bytes of an address are not detected if a loop copies
+them, in another order, to an array of the caller.  After a join, it may be unknown which of several allocations an
+address is in: a comparison of two such addresses counts as a comparison between allocations.  `frontend.ptx.heap`
+watches blocks of the heap while the kernel runs, and `frontend.ptx.ends_of_variables` comparisons with the end of
+another allocation.
 Reference: PTX ISA, "Addresses as Operands"; ISO C++, [expr.rel] 4 (the order of unrelated addresses is unspecified).
 """
 

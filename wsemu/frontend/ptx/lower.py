@@ -14,6 +14,7 @@ from wsemu.frontend.ptx.body import check_size, find_place, walk
 from wsemu.frontend.ptx.confine import confine
 from wsemu.frontend.ptx.emit import Emitter, Frame, Place
 from wsemu.frontend.ptx.ends import part_ends
+from wsemu.frontend.ptx.ends_of_variables import stop_at_ends
 from wsemu.frontend.ptx.expand import expand
 from wsemu.frontend.ptx.flight import mark_registers
 from wsemu.frontend.ptx.fragment_origins import check_fragments
@@ -115,6 +116,7 @@ def lower(
     graph.sources_note = hidden_note(tuple(graph.hidden_sources))
     check_fragments(graph, e.fragments, e.fragment_uses)
     choose_replicas(e)
+    stop_at_ends(graph, function, e.origins)
     part_ends(graph)
     assign_once(graph)
     distinguish_relative(graph, e.generic, e.relative)
