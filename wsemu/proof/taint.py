@@ -629,18 +629,18 @@ class Analysis:
 
     def _run(self, step: Step, state: State) -> None:
         """Apply the effect of one instruction to the rows of a lane, and to memory."""
-        bits = step.array if step.kind == "alu" else 0
+        bits = 0
         for row in step.reads:
             bits |= state.get(row, 0)
-        if step.kind in ("store", "atomic", "warp"):
-            values = step.reads[step.reads[:1] == (step.address,) :]
-            self._regions.escape(_union(state, values))
-        if step.kind != "alu":
-            bits = self._exchange(step, bits & self._taint, self._arrays(step, state))
-        else:
-            bits = self._regions.result_bits(step, state, bits)
+        if step.kind == "alu":
+            bits = self._regions.result_bits(step, state, bits | step.array)
             if step.reach:
                 self._regions.check(bits, step.reach, 1)
+        else:
+            if step.kind in ("store", "atomic", "warp"):
+                values = step.reads[step.reads[:1] == (step.address,) :]
+                self._regions.escape(_union(state, values))
+            bits = self._exchange(step, bits & self._taint, self._arrays(step, state))
         bits = (bits | self._inside.get(step.pc, 0)) & step.keeps
         number = bits if bits > self._taint else bits | self._regions.unknown
         for row in step.writes:

@@ -115,7 +115,7 @@ def mark_registers(graph: Graph) -> list[tuple[Instruction, str]]:
     if not found.groups:
         return []
     start = _State(dict.fromkeys(found.uses, -1), {})
-    states = _solve(found, start, _join, lambda state, i: _step(found, state, i))
+    states = _solve(found, start, _join, lambda state, block: _run_block(found, state, block))
     wrong = {
         id(i): (i, trouble)
         for block, state in states.items()
@@ -131,18 +131,25 @@ def mark_registers(graph: Graph) -> list[tuple[Instruction, str]]:
 
 
 def _block_mistakes(found: _Found, block: Block, state: _State) -> Iterable[tuple[Instruction, _Wrong]]:
+    more = 0
     for i in block.instructions:
+        is_plain = _is_plain(i)
+        if not is_plain:
+            state, more = _touch(state, more), 0
         trouble = _find_misuse(found, state, i)
         if trouble.touches or trouble.unfenced:
             yield i, trouble
-        state = _step(found, state, i)
+        if is_plain:
+            more |= found.used_registers(i)
+        else:
+            state = _step(found, state, i)
 
 
 # -- data flow ---------------------------------------------------------------------------------------------------------
 
 
 def _solve(
-    found: _Found, start: _S, join: Callable[[_S, _S], _S], step: Callable[[_S, Instruction], _S]
+    found: _Found, start: _S, join: Callable[[_S, _S], _S], run: Callable[[_S, Block], _S]
 ) -> dict[int, _S]:  # fmt: skip
     """Return the state at the start of each block."""
     entering: dict[int, _S] = {}
@@ -157,8 +164,7 @@ def _solve(
         for other in states[1:]:
             state = join(state, other)
         entering[index] = state
-        for i in found.blocks[index].instructions:
-            state = step(state, i)
+        state = run(state, found.blocks[index])
         if index not in after or after[index] != state:
             after[index] = state
             pending += [s for s in found.blocks[index].successors if s not in pending]
@@ -223,7 +229,31 @@ def _wrong_group(found: _Found, state: _State, instruction: Instruction) -> _Wro
     return _Wrong(touches, [(use, bits) for use, bits in used if state.touched[use] & bits])
 
 
+def _is_plain(instruction: Instruction) -> bool:
+    """Return whether an instruction only touches registers."""
+    name = instruction.operation
+    return name not in WGMMA and name not in ("wgmma.fence", "wgmma.commit", "wgmma.wait") and not _is_move(instruction)
+
+
+def _touch(state: _State, registers: Bits) -> _State:
+    if not registers:
+        return state
+    return _State({use: bits | registers for use, bits in state.touched.items()}, state.flying)
+
+
+def _run_block(found: _Found, state: _State, block: Block) -> _State:
+    """Return the state after a block.  The registers of consecutive plain instructions are touched together."""
+    more = 0
+    for i in block.instructions:
+        if _is_plain(i):
+            more |= found.used_registers(i)
+        else:
+            state, more = _step(found, _touch(state, more), i), 0
+    return _touch(state, more)
+
+
 def _step(found: _Found, state: _State, instruction: Instruction) -> _State:
+    """Return the state after an instruction that is not plain."""
     name = instruction.operation
     touched, flying = state
     if name in WGMMA:
@@ -243,13 +273,10 @@ def _step(found: _Found, state: _State, instruction: Instruction) -> _State:
         flying = older
     elif name == "wgmma.wait":
         flying = {key: held for key, held in flying.items() if key.age <= instruction.immediate}
-    elif _is_move(instruction):
+    else:
         (to,), (source,) = instruction.results, instruction.operands
         touched = {use: _move_bit(bits, to, source) for use, bits in touched.items()}
         flying = {key: held.move_bit(to, source) for key, held in flying.items()}
-    else:
-        more = found.used_registers(instruction)
-        touched = {use: bits | more for use, bits in touched.items()}
     return _State(touched, flying)
 
 
@@ -343,7 +370,13 @@ def _mark_unfenced(found: _Found, wrong: dict[int, tuple[Instruction, _Wrong]], 
     instructions = [i for block in found.blocks.values() for i in block.instructions]
     numbers = {id(i): n for n, i in enumerate(instructions)}
     start = {(n, _START): _Held(target.sources, target.sources) for n, target in enumerate(targets)}
-    states = _solve(found, start, _join_held, lambda state, i: _step_touched(state, i, targets, numbers[id(i)]))
+
+    def run(state: _Touched, block: Block) -> _Touched:
+        for i in block.instructions:
+            state = _step_touched(state, i, targets, numbers[id(i)])
+        return state
+
+    states = _solve(found, start, _join_held, run)
     for block, state in states.items() if targets else ():
         for i in found.blocks[block].instructions:
             for n, target in enumerate(targets):
