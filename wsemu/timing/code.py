@@ -6,11 +6,12 @@ short forward branches become predicates.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from wsemu.machine.multiprocessor.layout import KINDS, PIPES
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import NAMES, OPERATIONS, ROW
+from wsemu.model.isa import NAMES, OPERATIONS, ROW, access_shape
 from wsemu.model.matrix import VECTORS
 from wsemu.model.wait_reasons import REASONS
 from wsemu.model.work import (
@@ -32,6 +33,7 @@ from wsemu.model.work import (
     waits_for_accesses,
 )
 from wsemu.timing import constants
+from wsemu.timing.schedule import ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -59,7 +61,7 @@ class Instruction(NamedTuple):
     """issue slots of one execution, in cycles"""
     pipe: int
     hold: float
-    """cycles for which the pipe is busy"""
+    """cycles for which the pipe is busy; of a store, cycles until the warp's next access"""
     latency: float
     reason: int
     sources: tuple[int, ...]
@@ -82,10 +84,13 @@ class Code:
         self._of_shared = of_shared
         self._numbers: dict[tuple[str, int], int] = {}
         self._narrows: dict[int, bool] = {}
+        self.merges: set[int] = set()
+        """branches to where other branches also lead, so that they cannot become predicates"""
         self._fold()
         self._narrow()
         self.outer = self._find_outer_loops()
         self.instructions = [self._instruction(pc, device) for pc in range(len(self.rows))]
+        self.kept = self._find_kept_loops()
 
     @property
     def registers(self) -> int:
@@ -100,6 +105,15 @@ class Code:
             if self.work[pc].kind == "branch" and is_branch(self.names[pc]) and row[6] <= pc
         ]
         return frozenset(pc for first, pc in back if any(first <= inner and last < pc for inner, last in back))
+
+    def _find_kept_loops(self) -> frozenset[int]:
+        """Return the back branches of loops that a compiler does not unroll, because they synchronize."""
+        alone = [pc for pc, one in enumerate(self.instructions) if one.kind in ALONE]
+        return frozenset(
+            pc
+            for pc, row in enumerate(self.rows)
+            if self.work[pc].kind == "branch" and row[6] <= pc and any(row[6] <= inner <= pc for inner in alone)
+        )
 
     # -- registers
 
@@ -137,6 +151,7 @@ class Code:
     def _fold(self) -> None:
         """Turn sums of addresses and constants into offsets of accesses."""
         folded: dict[int, bool] = {}
+        targets = Counter(row[6] for row, name in zip(self.rows, self.names, strict=True) if is_branch(name))
         for pc, row in enumerate(self.rows):
             name = self.names[pc]
             result, a, b = row[2:5]
@@ -154,7 +169,11 @@ class Code:
                 folded[result] = fold
             elif kind == "load":
                 folded[result] = False
-            if fold or (is_jump(name) and 0 < row[6] - pc <= SHORT_BRANCH):
+            if is_jump(name) and 0 < row[6] - pc <= SHORT_BRANCH:
+                fold = targets[row[6]] == 1
+                if not fold:
+                    self.merges.add(pc)
+            if fold:
                 self.work[pc] = NOTHING
 
     def _narrow(self) -> None:
@@ -206,6 +225,8 @@ class Code:
         elif work.kind == "product":
             least, beyond = device.wgmma_registers if takes_registers(name) else device.wgmma_shared
             product = max(product_columns(self.rows[pc][7]) / 2, least), beyond
+        elif work.kind in ("store", "atomic"):
+            hold = device.store[0] + device.store[1] * access_shape(name)[1] / 4
         sources, results = tuple(self._sources(pc)), tuple(self._results(pc))
         membar = device.membar if waits_for_accesses(name, *self.rows[pc][6:8]) else 0.0
         return Instruction(name, work.kind, cost, pipe, hold, latency, reason, sources, results, product, membar)

@@ -2,7 +2,7 @@
 
 The row of the H200 was measured with microbenchmarks on one device: 132 multiprocessors, 1,980 MHz, driver 580.  The
 constants from `lat_l2` to `dram_tail`, `merged`, and `WIDE` of `model/work.py` were also fitted to four rings, a third
-of the SAXPY measurements and one GEMM.
+of the SAXPY measurements and one GEMM.  `branch` and `predicate` are the cycles that ptxas leaves in machine code.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ class Device(NamedTuple):
     # memory of a multiprocessor
     lsu: float = 1.0
     """cycles of one wavefront of shared memory"""
+    path: float = 2.0
+    """cycles of one wavefront on the path of a sub-partition to memory"""
+    store: tuple[float, float] = (4.0, 2.0)
+    """minimum cycles from a store to the next access of the warp, and additional ones for each stored register"""
     global_access: float = 1.6
     shared_latency: float = 28.6
     shared_way: float = 2.0
@@ -81,7 +85,13 @@ class Device(NamedTuple):
     mbar_arrive: float = 8.0
     mbar_wake: float = 30.0
     mbar_wait: float = 20.0
-    branch: float = 2.0
+    branch: float = 5.0
+    predicate: float = 8.5
+    """latency of a predicate in addition to `latencies`, if a branch depends on it"""
+    turn: float = 40.0
+    """cycles of a turn of a loop that synchronizes, in which ptxas often reads addresses again; fitted"""
+    split: float = 120.0
+    """cycles of a branch out of a larger `if`, if only some lanes take it; fitted"""
     # the copy engine
     bulk_issue: float = 16.0
     bulk_first: float = 50.0

@@ -51,7 +51,7 @@ _REASON_OF = {
     "atomic": "long_scoreboard",
 }  # fmt: skip
 _AS_ITEM = {"shared_store": "shared", "events": "plain"}
-SHIFT = 3
+SHIFT = 4
 FROM_OTHERS = 256
 """added to the row of tails of a copy that another CTA of the cluster issues"""
 FAR = -1
@@ -148,6 +148,9 @@ class _Builder:
                 self._close(steps[cut:at])
                 self._single(int(steps[at]))
                 cut, back = at + 1, 0
+            elif int(pc[at - 1]) in self.code.kept:
+                self._close(steps[cut:at])
+                cut, back = at, 0
             elif at > cut:
                 back += schedule.TURNS if int(pc[at - 1]) in self.code.outer else 1
                 if back >= schedule.TURNS or at - cut > schedule.LONGEST // schedule.TURNS:
@@ -164,7 +167,7 @@ class _Builder:
             self._stretch(steps[at : at + schedule.LONGEST])
 
     def _stretch(self, steps: Numbers) -> None:
-        key = (self.stream.pc[steps] << SHIFT | self.found.space[steps]).tobytes()
+        key = (self.stream.pc[steps] << SHIFT | self.splits[steps] << 3 | self.found.space[steps]).tobytes()
         number = self.known.get(key)
         if number is None:
             number = self.known[key] = self._make(steps)
@@ -175,6 +178,7 @@ class _Builder:
             self.values.append(self._value(step))
 
     valued: npt.NDArray[np.bool_]
+    splits: Numbers
 
     def _value(self, step: int) -> tuple[int, int, int, int]:
         if self.found.space[step] == traffic.IN_CLUSTER:
@@ -194,6 +198,12 @@ class _Builder:
         pcs = self.stream.pc[steps].tolist()
         own = [self.code.instructions[pc] for pc in pcs]
         kinds = [self._kind(step) for step in steps.tolist()]
+        for n in range(len(kinds) - 1):  # unrolling removes the branches between turns
+            if kinds[n] == "branch" and pcs[n + 1] <= pcs[n]:
+                kinds[n] = "plain"
+        kinds = ["split" if splits else kind for kind, splits in zip(kinds, self.splits[steps].tolist(), strict=True)]
+        if pcs[-1] in self.code.kept:
+            kinds[-1] = "turn"
         value, values = 0, []
         for pc in pcs:
             values.append(value if self.valued[pc] else -1)
@@ -309,6 +319,15 @@ def _pad(registers: Sequence[int]) -> tuple[int, ...]:
     return (*registers, -1, -1, -1, -1)[:4]
 
 
+def _splits(stream: Stream, code: Code, order: Numbers) -> Numbers:
+    """Return 1 for each step that is a branch of `code.merges` which only some lanes of its warp take."""
+    merges = np.isin(stream.pc[order], sorted(code.merges))
+    warp, lanes = stream.warp[order], stream.lanes[order]
+    splits = np.zeros(len(order), np.int64)
+    splits[order[:-1]] = merges[:-1] & (warp[1:] == warp[:-1]) & (lanes[1:] & lanes[:-1] != lanes[:-1])
+    return splits
+
+
 def _tail_rows(sectors: Numbers) -> Numbers:
     rows: Numbers = np.minimum(np.searchsorted(LINES, np.maximum(1, sectors // 4)), len(LINES) - 1)
     return rows
@@ -335,6 +354,7 @@ def tabulate(stream: Stream, code: Code, found: Traffic, served: Served) -> Tabl
             builder.found.passes[stream.pc == pc] = 4
     order = np.argsort(stream.warp, kind="stable")
     bounds = np.searchsorted(stream.warp[order], np.arange(stream.warps + 1))
+    builder.splits = _splits(stream, code, order)
     streams = [0]
     for warp in range(stream.warps):
         builder.warp(order[bounds[warp] : bounds[warp + 1]])

@@ -13,10 +13,12 @@ TICK = 1024
 NEVER = 1 << 62
 GROUPS = 16
 """groups of copies or products that a warp may have open"""
+TOGETHER = 16
+"""loads of a warp that may share a scoreboard"""
 
 KINDS = (
-    "plain", "none", "branch", "end", "shared", "shared_atomic", "load", "store", "atomic", "cp_async", "arrive",
-    "expect", "arrive_copies", "await", "bulk_load", "bulk_store", "group_close", "group_wait", "bar_arrive",
+    "plain", "none", "branch", "turn", "split", "end", "shared", "shared_atomic", "load", "store", "atomic", "cp_async",
+    "arrive", "expect", "arrive_copies", "await", "bulk_load", "bulk_store", "group_close", "group_wait", "bar_arrive",
     "bar_sync", "product", "product_close", "product_wait", "matrix",
 )  # fmt: skip
 """effects of items in addition to their use of an issue slot and a pipe; an item `none` uses neither, and its result is
@@ -56,6 +58,11 @@ FLOW = record(
     products=1,
     product_closed=1,
     product_groups=GROUPS,
+    stored=1,  # when its accesses to shared memory and its stores have read their registers
+    loads=1,  # number of its loads since all earlier ones ended
+    loaded=1,  # when these end
+    together=1,  # when those of them end that share a scoreboard
+    sharing=TOGETHER * 4,  # registers of these
 )
 BARRIER = record(arrived=1, first=1, last=1)
 PHASE = record(pending=1, bytes=1, phase=1, when=1, begin=1, done=4)
@@ -101,6 +108,7 @@ MODEL = record(
     pipe_free=4 * PIPES,
     tensor_free=4,
     lsu_free=1,
+    path_free=4,  # of each sub-partition, to memory
     port_free=1,
     l2_free=1,
     dram_free=1,
@@ -109,6 +117,7 @@ MODEL = record(
     barrier_free=1,
     # what the hardware takes
     lsu=1,
+    path=1,  # ticks of one wavefront on this path
     global_access=1,
     shared_latency=1,
     shared_way=1,
@@ -141,6 +150,9 @@ MODEL = record(
     bulk_latency=1,
     bulk_store_latency=1,
     branch=1,
+    turn=1,
+    split=1,
+    predicate=1,
     tensor_queue=1,
     tensor_latency=1,
     cta_start=1,

@@ -15,6 +15,7 @@ from wsemu.machine.multiprocessor.layout import (
     KINDS,
     NEVER,
     PIPES,
+    TOGETHER,
     barrier_at,
     chunk_at,
     flow_at,
@@ -31,7 +32,7 @@ from wsemu.machine.scalars import load_i64, store_i64
 from wsemu.model.wait_reasons import REASONS
 
 (
-    PLAIN, NONE, BRANCH, EXIT, ON_SHARED, SHARED_ATOMIC, LOAD, STORE, ATOMIC, CP_ASYNC, ARRIVE,
+    PLAIN, NONE, BRANCH, TURN, SPLIT, EXIT, ON_SHARED, SHARED_ATOMIC, LOAD, STORE, ATOMIC, CP_ASYNC, ARRIVE,
     EXPECT, ARRIVE_COPIES, AWAIT, BULK_LOAD, BULK_STORE, GROUP_CLOSE, GROUP_WAIT, BAR_ARRIVE,
     BAR_SYNC, PRODUCT, PRODUCT_CLOSE, PRODUCT_WAIT, MATRIX,
 ) = range(len(KINDS))  # fmt: skip
@@ -43,6 +44,8 @@ N_REASONS = len(REASONS)
 LEAST_WAIT = 2 * 1024
 """ticks after an issue in which a warp is not ready for another one, and thus not `not_selected`"""
 BARRIERS = 16
+OWN_SCOREBOARDS = 3
+"""loads of a stretch that have a scoreboard of their own: ptxas has six, and uses two for other purposes"""
 TAILS = 256
 FROM_OTHERS, FAR = 256, -1
 """marks in the rows of tails: copies that other CTAs of a cluster issue, and accesses to their shared memory"""
@@ -138,20 +141,29 @@ def send(m, s, size, misses):
 
 
 @compiled
-def access(m, flow, kind, v, t):
-    """Access memory; return when the result is ready, and when the warp may continue."""
-    s = max(t, m.lsu_free)
+def access(m, flow, quarter, kind, least, v, t):
+    """Access memory; return when the result is ready, and when the warp may continue.
+
+    `least` is the time until the warp's next access, if no other one is in the way.  A sub-partition has a path to
+    memory of half the rate of the multiprocessor.
+    """
+    s = max(max(t, flow.stored), max(m.lsu_free, m.path_free[quarter]))
     after = max(t, s - m.access_queue)
     done = t
     if kind in (ON_SHARED, SHARED_ATOMIC):
         m.lsu_free = s + m.lsu * v.y
+        m.path_free[quarter] = s + m.path * v.y
+        flow.stored = max(m.path_free[quarter], s + least)
         done = s + m.shared_latency + m.shared_way * (v.y - (kind == ON_SHARED))
     elif kind == STORE:
         m.lsu_free = s + m.lsu * max(v.y, (v.x + 3) >> 2)
+        m.path_free[quarter] = s + m.path * v.y
+        flow.stored = max(m.path_free[quarter], s + least)
         through = send(m, s, v.x * 32, v.z)
         after = max(after, through - m.store_queue)
     else:
         m.lsu_free = s + max(m.lsu * v.y, m.global_access)
+        m.path_free[quarter] = s + max(m.lsu * v.y, m.global_access) * 2
         done = s + m.l1_latency
         if v.tail == FAR:
             done = s + m.shared_latency + m.cluster_latency + m.shared_way * (v.y - 1)
@@ -162,6 +174,30 @@ def access(m, flow, kind, v, t):
         if kind == CP_ASYNC:
             flow.copies = max(flow.copies, done)
     return done, after
+
+
+@compiled
+def share_scoreboard(m, w, flow, item, t, done):
+    """Return when the result of a load is ready.  The first open loads of a warp have scoreboards of their own; later
+    ones share one, and are ready together when the last of them ends."""
+    if t >= flow.loaded:
+        flow.loads = 0
+        flow.together = 0
+    flow.loads += 1
+    n = flow.loads - 1 - OWN_SCOREBOARDS
+    if n >= 0:
+        done = max(done, flow.together)
+        flow.together = done
+        for k in range(4):
+            flow.sharing[(n & (TOGETHER - 1)) * 4 + k] = item.result[k]
+        for k in range(min(n, TOGETHER) * 4):
+            r = flow.sharing[k]
+            if r >= 0:
+                place = 8 * (w * m.registers + r)
+                if load_i64(m.ready + place) > t:
+                    store_i64(m.ready + place, done)
+    flow.loaded = max(flow.loaded, done)
+    return done
 
 
 @compiled
@@ -258,8 +294,24 @@ def complete(m, cta, number, when):
 
 
 @compiled
+def join_loads(m, w, t):
+    """Let the open loads of a warp be ready together, when the last of them ends: a wait for a phase is a loop, and
+    loads that are open at a loop share a scoreboard."""
+    last = 0
+    for r in range(m.registers):
+        place = 8 * (w * m.registers + r)
+        if load_i64(m.why + place) == LONG:
+            last = max(last, load_i64(m.ready + place))
+    for r in range(m.registers):
+        place = 8 * (w * m.registers + r)
+        if load_i64(m.why + place) == LONG and load_i64(m.ready + place) > t:
+            store_i64(m.ready + place, last)
+
+
+@compiled
 def wait_for_phase(m, w, cta, v, t, pc):
     """Return when a wait for a phase ends; NEVER while the phase is open."""
+    join_loads(m, w, t)
     phase = phase_at(m.phases, cta * m.objects + v.x)
     if v.y >= phase.phase:
         flow = flow_at(m.flow, w)
@@ -310,13 +362,15 @@ def multiply(m, flow, quarter, kind, v, t):
 @compiled
 def sources_ready(m, w, item, since):
     """Return when the sources of an item are ready, and the reason why not earlier."""
-    ready, why = since, WAIT
+    ready, why, late = since, WAIT, 0
+    if item.kind in (BRANCH, TURN, SPLIT):
+        late = m.predicate
     for k in range(4):
         r = item.source[k]
         if r >= 0:
             place = 8 * (w * m.registers + r)
-            if load_i64(m.ready + place) > ready:
-                ready = load_i64(m.ready + place)
+            if load_i64(m.ready + place) + late > ready:
+                ready = load_i64(m.ready + place) + late
                 why = load_i64(m.why + place)
     return ready, why
 
@@ -337,6 +391,10 @@ def start_stream(m, w, when):
     flow.closed = 0
     flow.products = 0
     flow.product_closed = 0
+    flow.stored = 0
+    flow.loads = 0
+    flow.loaded = 0
+    flow.together = 0
     for r in range(m.registers):
         store_i64(m.ready + 8 * (w * m.registers + r), 0)
     one = next_at(m.next, w)
@@ -393,14 +451,20 @@ def effect(m, w, flow, item, v, t, after):
     if kind <= EXIT:
         if kind == BRANCH:
             after = t + m.branch
+        elif kind == SPLIT:
+            after = t + m.split
+        elif kind == TURN:
+            after = max(t + m.branch, flow.stored) + m.turn
+        if kind in (BRANCH, SPLIT, TURN):
             held = RESOLVE
         return done, after, held
     if kind <= CP_ASYNC:
-        done, free = access(m, flow, kind, v, t)
+        done, free = access(m, flow, next_at(m.next, w).quarter, kind, item.hold, v, t)
         held = MIO if kind <= SHARED_ATOMIC else LG
         return done, max(after, free), held
+    behind = max(t, flow.stored)
     if kind <= ARRIVE_COPIES:
-        count_arrival(m, flow, cta, kind, v, t)
+        count_arrival(m, flow, cta, kind, v, behind)
     elif kind == AWAIT:
         after = wait_for_phase(m, w, cta, v, t, item.pc)
         held = -1
@@ -413,7 +477,7 @@ def effect(m, w, flow, item, v, t, after):
         through = send(m, s, v.y, v.z)
         flow.copies = max(flow.copies, max(through, m.copy_free) + m.bulk_store_latency)
     elif kind in (BAR_ARRIVE, BAR_SYNC):
-        after = max(after, meet(m, w, cta, kind, v, t, item.pc))
+        after = max(after, meet(m, w, cta, kind, v, behind, item.pc))
         held = -1
     elif kind in (PRODUCT, MATRIX):
         done, free = multiply(m, flow, next_at(m.next, w).quarter, kind, v, t)
@@ -456,6 +520,8 @@ def issue(m, w, t):
     if held >= 0 and after != NEVER:
         note(m, w, item.pc, held, begun, after)
     reason = item.reason
+    if item.kind == LOAD:
+        done = share_scoreboard(m, w, flow, item, t, done)
     if item.kind == NONE:
         done, reason = sources_ready(m, w, item, t)
     for k in range(4):
