@@ -4,8 +4,8 @@
     python benchmarks/time_device.py stalls --out ROWS.json    on the device: adds reasons of stalls that are missing
     python benchmarks/time_device.py compare ROWS.json [--held-out] [--each] [FAMILY ...]    anywhere: the table
     python benchmarks/time_device.py list
-    python benchmarks/time_device.py measure --drawn --out ROWS.json, and compare --drawn ROWS.json [--each]: the same
-    of the launches that `time_drawn.py` drew
+    python benchmarks/time_device.py measure --drawn=SET --out ROWS.json, and compare --drawn=SET ROWS.json [--each]:
+    the same of launches that `time_drawn.py` drew; SET is `first` or `second`
 
 The launches are those of `time/launches.json.gz`, which `time_launches.py` collects.  Each launch runs eight times in a
 graph, and the graph seven times; the median counts.  `--stalls` also reads the reasons of stalls, with Nsight Compute
@@ -37,8 +37,8 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent / "time"
 LAUNCHES = HERE / "launches.json.gz"
-DRAWN, DRAWN_PREDICTED = HERE / "drawn.json.gz", HERE / "drawn.predicted.json"
-"""launches that `time_drawn.py` draws, and their predictions before they were measured"""
+DRAWN = {"first": HERE / "drawn.json.gz", "second": HERE / "drawn_second.json.gz"}
+"""sets of launches that `time_drawn.py` draws"""
 GRAPH, REPEATS = 8, 7
 RANDOM_BYTES = 1 << 22
 STALLS = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
@@ -55,9 +55,14 @@ MORE_STALL_SECONDS = 200
 _PACK = {"int32": "i", "int64": "q", "uint32": "I", "uint64": "Q", "float32": "f", "float64": "d", "bool": "?"}
 
 
-def collection(*, drawn: bool = False) -> dict[str, Any]:
-    """Return the PTX modules and the launches."""
-    made: dict[str, Any] = json.loads(gzip.decompress((DRAWN if drawn else LAUNCHES).read_bytes()))
+def drawn_predictions(drawn: str) -> Path:
+    """Return the file with the predictions of a drawn set, which were made before it was measured."""
+    return DRAWN[drawn].with_name(DRAWN[drawn].name.replace(".json.gz", ".predicted.json"))
+
+
+def collection(*, drawn: str = "") -> dict[str, Any]:
+    """Return the PTX modules and the launches, or those of a drawn set."""
+    made: dict[str, Any] = json.loads(gzip.decompress((DRAWN[drawn] if drawn else LAUNCHES).read_bytes()))
     return made
 
 
@@ -211,7 +216,7 @@ def identify(one: dict[str, Any]) -> str:
     return f"{one['group']}: {one['version']} {one['grid']}"
 
 
-def measure(path: Path, *, stalls: bool, resume: bool = False, drawn: bool = False) -> None:
+def measure(path: Path, *, stalls: bool, resume: bool = False, drawn: str = "") -> None:
     """Write the measured times, and with `stalls` the reasons of stalls.
 
     A failed launch leaves no context: then the process starts again, with the launches that are left.
@@ -232,7 +237,7 @@ def measure(path: Path, *, stalls: bool, resume: bool = False, drawn: bool = Fal
         rows.append({"launch": identify(one), **found})
         path.write_text(json.dumps(rows), encoding="utf-8")
         if "error" in found:
-            options = ["--stalls"] * stalls + ["--drawn"] * drawn
+            options = ["--stalls"] * stalls + [f"--drawn={drawn}"] * bool(drawn)
             os.execv(sys.executable, [sys.executable, __file__, "measure", "--resume", *options, "--out", str(path)])
     print(f"{len(rows)} launches, {time.perf_counter() - started:.0f} s", flush=True)
     if stalls:
@@ -366,11 +371,11 @@ def compare(path: Path, families: list[str], *, held_out: bool, each: bool) -> N
         print(f"first reason of stalls: the same in {sum(reasons)} of {len(reasons)}")
 
 
-def compare_drawn(path: Path, *, each: bool) -> None:
+def compare_drawn(path: Path, drawn: str, *, each: bool) -> None:
     """Print the errors of the drawn launches: as predicted before the measurement, and as predicted now."""
     from time_rings import summarize
 
-    made, before = collection(drawn=True), json.loads(DRAWN_PREDICTED.read_text(encoding="utf-8"))
+    made, before = collection(drawn=drawn), json.loads(drawn_predictions(drawn).read_text(encoding="utf-8"))
     predictor = Predictor(made["modules"])
     measured = {row["launch"]: row for row in json.loads(path.read_text(encoding="utf-8"))}
     found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -482,15 +487,16 @@ def arguments_of(one: dict[str, Any]) -> list[Any]:
 def main(words: list[str]) -> None:
     """Run a command of the documentation above."""
     command, *rest = words or ["help"]
+    drawn = next((word.partition("=")[2] for word in rest if word.startswith("--drawn=")), "")
     plain = [word for word in rest if not word.startswith("-")]
     if command == "measure" and plain:
-        measure(Path(plain[0]), stalls="--stalls" in rest, resume="--resume" in rest, drawn="--drawn" in rest)
-    elif command == "compare" and plain and "--drawn" in rest:
-        compare_drawn(Path(plain[0]), each="--each" in rest)
+        measure(Path(plain[0]), stalls="--stalls" in rest, resume="--resume" in rest, drawn=drawn)
+    elif command == "compare" and plain and drawn:
+        compare_drawn(Path(plain[0]), drawn, each="--each" in rest)
     elif command == "compare" and plain:
         compare(Path(plain[0]), plain[1:], held_out="--held-out" in rest, each="--each" in rest)
     elif command == "list":
-        for one in collection(drawn="--drawn" in rest)["launches"]:
+        for one in collection(drawn=drawn)["launches"]:
             print(f"{one['family']:9} {identify(one)}{'  held out' * one['held_out']}")
     elif command == "stalls" and plain:
         add_stalls(Path(plain[0]))

@@ -1,29 +1,30 @@
-"""Draw launches that nobody chose, and predict them before they are measured: `python benchmarks/time_drawn.py`.
+"""Draw launches that nobody chose, and predict them before they are measured: `python benchmarks/time_drawn.py second`.
 
-Writes `time/drawn.json.gz`, like `time_launches.py`, and `time/drawn.predicted.json`, the predicted microseconds of
-each launch.  `SEED` determines the launches: instances of the templates in `time/fresh.cu` that no other benchmark has,
-and kernels of `examples/` in drawn sizes.  `time_device.py measure --drawn` measures them.
+Writes a set of launches, `first` or `second`, like `time_launches.py`, and the predicted microseconds of each launch.
+The seed of the set determines the launches: instances of the templates in `time/fresh.cu` that no other benchmark and
+no earlier set has, and kernels of `examples/` in drawn sizes.  `time_device.py measure --drawn=second` measures them.
 """
 
 from __future__ import annotations
 
+import functools
 import gzip
 import inspect
 import json
 import random
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import time_launches as launches
 from requirements import require
-from time_device import DRAWN, DRAWN_PREDICTED, Predictor, identify
+from time_device import DRAWN, Predictor, collection, drawn_predictions, identify
 
-SEED = 47
-OF_RINGS, OF_CLUSTERS, OF_EXAMPLES = 20, 4, 2
-"""number of launches of rings, of clusters, and of each example"""
+SETS = {"first": (47, 20, 4, 2), "second": (20261130, 60, 4, 0)}
+"""set -> seed, and number of launches of rings, of clusters, and of each example"""
 SHAPES = {
     "named": (range(1, 7), (1, 2, 4, 8), (4, 8, 16)),
     "narrow": (range(1, 7), (1, 2, 4), (4, 8, 16)),
@@ -42,32 +43,37 @@ CLUSTERS = {"multicast": (range(1, 7), (4096, 8192, 16384))}
 MOST_SHARED = 200 * 1024
 
 
-def main() -> None:
-    """Draw the launches, predict them, and write both files."""
-    require("numba_cuda", programs=("nvcc",))
-    pick = random.Random(SEED)
+def main(drawn: str) -> None:
+    """Draw the launches of a set, predict them, and write both files."""
+    require(*["numba_cuda"] * bool(SETS[drawn][3]), programs=("nvcc",))
+    seed, rings, clusters, examples = SETS[drawn]
+    pick = random.Random(seed)
     found = launches.Collection()
-    _draw_rings(found, pick)
-    _draw_examples(found, pick)
+    earlier = [name for name in SETS if name < drawn]
+    known = {launch["version"] for name in earlier for launch in collection(drawn=name)["launches"]}
+    _draw_rings(found, pick, {"rings": rings, "clusters": clusters}, known)
+    _draw_examples(found, pick, examples)
     used = {launch["module"] for launch in found.launches}
     modules = {name: text for name, text in found.modules.items() if name in used}
     for launch in found.launches:
         launch["registers"] = _registers(modules[launch["module"]], launch["entry"])
-    DRAWN.write_bytes(gzip.compress(json.dumps({"modules": modules, "launches": found.launches}).encode(), 9, mtime=0))
+    DRAWN[drawn].write_bytes(
+        gzip.compress(json.dumps({"modules": modules, "launches": found.launches}).encode(), 9, mtime=0)
+    )
     predictor = Predictor(modules)
     times = [predictor.predict(one, one["registers"]).microseconds for one in found.launches]
     predicted = {identify(one): round(time, 2) for one, time in zip(found.launches, times, strict=True)}
-    DRAWN_PREDICTED.write_text(json.dumps(predicted, indent=1) + "\n", encoding="utf-8")
-    print(f"{len(found.launches)} launches, {DRAWN.stat().st_size:,} bytes: {DRAWN}")
+    drawn_predictions(drawn).write_text(json.dumps(predicted, indent=1) + "\n", encoding="utf-8")
+    print(f"{len(found.launches)} launches, {DRAWN[drawn].stat().st_size:,} bytes: {DRAWN[drawn]}")
 
 
-def _draw_rings(found: launches.Collection, pick: random.Random) -> None:
+def _draw_rings(found: launches.Collection, pick: random.Random, numbers: dict[str, int], earlier: set[str]) -> None:
     """Add rings and clusters of new instances of the templates."""
     known = (launches.HERE / "fresh.cu").read_text(encoding="utf-8") + (launches.HERE / "rings.cu").read_text(
         encoding="utf-8"
     )
     chosen: dict[str, tuple[int, int, int]] = {}
-    for shapes, number in ((SHAPES, OF_RINGS), (CLUSTERS, OF_CLUSTERS)):
+    for shapes, number in ((SHAPES, numbers["rings"]), (CLUSTERS, numbers["clusters"])):
         while number:
             kind = pick.choice(list(shapes))
             values = [pick.choice(list(some)) for some in shapes[kind]]
@@ -76,7 +82,7 @@ def _draw_rings(found: launches.Collection, pick: random.Random) -> None:
             name = "_".join(map(str, [kind, *values]))
             tile = values[1] if kind in launches.LARGE else 8192 if kind == "large" else launches.TILE
             shared = values[0] * tile * (2 if kind in ("axpy", "dot") else 1) * each
-            if instance in known or name in chosen or shared > MOST_SHARED:
+            if instance in known or name in earlier or name in chosen or shared > MOST_SHARED:
                 continue
             chosen[name] = each, per, it
             number -= 1
@@ -90,7 +96,7 @@ def _draw_rings(found: launches.Collection, pick: random.Random) -> None:
         launches.add_ring(found, name, each, per, it, "drawn")
 
 
-def _draw_examples(found: launches.Collection, pick: random.Random) -> None:
+def _draw_examples(found: launches.Collection, pick: random.Random, number: int) -> None:
     """Add kernels of `examples/` in new sizes."""
 
     def tiles(least: int, most: int, of: int = 128) -> int:
@@ -107,7 +113,7 @@ def _draw_examples(found: launches.Collection, pick: random.Random) -> None:
         (launches.add_flash, lambda: (pick.randint(4, 64), tiles(512, 4096))),
     )
     for add, draw in parts:
-        for _ in range(OF_EXAMPLES):
+        for _ in range(number):
             has_stages = "depths" in inspect.signature(add).parameters
             more = {"depths": [pick.randint(1, 4 if add is launches.add_flash else 6)]} if has_stages else {}
             some = launches.Collection()
@@ -116,18 +122,25 @@ def _draw_examples(found: launches.Collection, pick: random.Random) -> None:
             found.launches.append(pick.choice(some.launches))
 
 
-def _registers(text: str, entry: str) -> int:
-    """Return the registers of a thread, as ptxas reports them."""
+@functools.cache
+def _ptxas_report(text: str) -> str:
+    """Return what ptxas reports about the kernels of a module."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "module.ptx"
         source.write_text(text, encoding="utf-8")
         command = ["nvcc", "-arch=sm_90a", "-cubin", "-Xptxas", "-v", str(source), "-o", f"{source}.cubin"]
         run = subprocess.run(command, check=True, capture_output=True, text=True)
-    after = run.stderr[run.stderr.index(f"'{entry}'") :]
+    return run.stderr
+
+
+def _registers(text: str, entry: str) -> int:
+    """Return the registers of a thread, as ptxas reports them."""
+    report = _ptxas_report(text)
+    after = report[report.index(f"'{entry}'") :]
     counted = re.search(r"Used (\d+) registers", after)
     assert counted is not None, entry
     return int(counted[1])
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])
