@@ -144,7 +144,7 @@ def send(m, s, size, misses):
 def access(m, flow, quarter, kind, least, v, t):
     """Access memory; return when the result is ready, and when the warp may continue.
 
-    `least` is the time until the warp's next access, if no other one is in the way.  A sub-partition has a path to
+    `least` is the time until the next access of the warp, if no other one delays it.  A sub-partition has a path to
     memory of half the rate of the multiprocessor.
     """
     s = max(max(t, flow.stored), max(m.lsu_free, m.path_free[quarter]))
