@@ -225,7 +225,7 @@ class Code:
         elif work.kind == "product":
             least, beyond = device.wgmma_registers if takes_registers(name) else device.wgmma_shared
             product = max(product_columns(self.rows[pc][7]) / 2, least), beyond
-        elif work.kind in ("store", "atomic"):
+        elif work.kind in _OF_MEMORY and access_shape(name)[0]:
             hold = device.store[0] + device.store[1] * access_shape(name)[1] / 4
         sources, results = tuple(self._sources(pc)), tuple(self._results(pc))
         membar = device.membar if waits_for_accesses(name, *self.rows[pc][6:8]) else 0.0

@@ -88,9 +88,9 @@ class Device(NamedTuple):
     branch: float = 5.0
     predicate: float = 8.5
     """latency of a predicate in addition to `latencies`, if a branch depends on it"""
-    turn: float = 40.0
+    repeat: float = 40.0
     """cycles of a turn of a loop that synchronizes, in which ptxas often reads addresses again; fitted"""
-    split: float = 120.0
+    diverge: float = 120.0
     """cycles of a branch out of a larger `if`, if only some lanes take it; fitted"""
     # the copy engine
     bulk_issue: float = 16.0

@@ -115,7 +115,7 @@ def _dependences(
             if _space(kind) in stores:
                 order(stores[_space(kind)], n, 1.0)
             loads[_space(kind)].append(n)
-        elif kind in ("branch", "turn", "split", "cp_async") and n:
+        elif kind in ("branch", "repeat", "diverge", "cp_async") and n:
             order(n - 1, n, 1.0)
     return follow, missing
 

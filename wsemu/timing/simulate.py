@@ -178,7 +178,7 @@ def _cycles(device: Device, load: Load, written: float) -> dict[str, float]:
     same = (
         "lsu", "path", "global_access", "shared_latency", "shared_way", "l1_latency", "l2_tail", "dram_tail",
         "l2_slack", "dram_slack", "store_queue", "access_queue", "bar_arrive", "bar_wake", "mbar_wake", "mbar_arrive",
-        "mbar_wait", "bulk_issue", "bulk_first", "bulk_next", "bulk_store_latency", "branch", "turn", "split",
+        "mbar_wait", "bulk_issue", "bulk_first", "bulk_next", "bulk_store_latency", "branch", "repeat", "diverge",
         "predicate", "cta_start", "cta_gap", "atomic_latency", "cluster_latency",
     )  # fmt: skip
     return {name: getattr(device, name) for name in same} | {

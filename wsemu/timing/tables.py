@@ -167,7 +167,7 @@ class _Builder:
             self._stretch(steps[at : at + schedule.LONGEST])
 
     def _stretch(self, steps: Numbers) -> None:
-        key = (self.stream.pc[steps] << SHIFT | self.splits[steps] << 3 | self.found.space[steps]).tobytes()
+        key = (self.stream.pc[steps] << SHIFT | self.diverging[steps] << 3 | self.found.space[steps]).tobytes()
         number = self.known.get(key)
         if number is None:
             number = self.known[key] = self._make(steps)
@@ -178,7 +178,7 @@ class _Builder:
             self.values.append(self._value(step))
 
     valued: npt.NDArray[np.bool_]
-    splits: Numbers
+    diverging: Numbers
 
     def _value(self, step: int) -> tuple[int, int, int, int]:
         if self.found.space[step] == traffic.IN_CLUSTER:
@@ -201,9 +201,12 @@ class _Builder:
         for n in range(len(kinds) - 1):  # unrolling removes the branches between turns
             if kinds[n] == "branch" and pcs[n + 1] <= pcs[n]:
                 kinds[n] = "plain"
-        kinds = ["split" if splits else kind for kind, splits in zip(kinds, self.splits[steps].tolist(), strict=True)]
+        kinds = [
+            "diverge" if diverges else kind
+            for kind, diverges in zip(kinds, self.diverging[steps].tolist(), strict=True)
+        ]
         if pcs[-1] in self.code.kept:
-            kinds[-1] = "turn"
+            kinds[-1] = "repeat"
         value, values = 0, []
         for pc in pcs:
             values.append(value if self.valued[pc] else -1)
@@ -319,13 +322,13 @@ def _pad(registers: Sequence[int]) -> tuple[int, ...]:
     return (*registers, -1, -1, -1, -1)[:4]
 
 
-def _splits(stream: Stream, code: Code, order: Numbers) -> Numbers:
+def _diverging(stream: Stream, code: Code, order: Numbers) -> Numbers:
     """Return 1 for each step that is a branch of `code.merges` which only some lanes of its warp take."""
     merges = np.isin(stream.pc[order], sorted(code.merges))
     warp, lanes = stream.warp[order], stream.lanes[order]
-    splits = np.zeros(len(order), np.int64)
-    splits[order[:-1]] = merges[:-1] & (warp[1:] == warp[:-1]) & (lanes[1:] & lanes[:-1] != lanes[:-1])
-    return splits
+    found = np.zeros(len(order), np.int64)
+    found[order[:-1]] = merges[:-1] & (warp[1:] == warp[:-1]) & (lanes[1:] & lanes[:-1] != lanes[:-1])
+    return found
 
 
 def _tail_rows(sectors: Numbers) -> Numbers:
@@ -354,7 +357,7 @@ def tabulate(stream: Stream, code: Code, found: Traffic, served: Served) -> Tabl
             builder.found.passes[stream.pc == pc] = 4
     order = np.argsort(stream.warp, kind="stable")
     bounds = np.searchsorted(stream.warp[order], np.arange(stream.warps + 1))
-    builder.splits = _splits(stream, code, order)
+    builder.diverging = _diverging(stream, code, order)
     streams = [0]
     for warp in range(stream.warps):
         builder.warp(order[bounds[warp] : bounds[warp + 1]])

@@ -17,8 +17,8 @@ TOGETHER = 16
 """loads of a warp that may share a scoreboard"""
 
 KINDS = (
-    "plain", "none", "branch", "turn", "split", "end", "shared", "shared_atomic", "load", "store", "atomic", "cp_async",
-    "arrive", "expect", "arrive_copies", "await", "bulk_load", "bulk_store", "group_close", "group_wait", "bar_arrive",
+    "plain", "none", "branch", "repeat", "diverge", "end", "shared", "shared_atomic", "load", "store", "atomic",
+    "cp_async", "arrive", "expect", "arrive_copies", "await", "bulk_load", "bulk_store", "group_close", "group_wait", "bar_arrive",
     "bar_sync", "product", "product_close", "product_wait", "matrix",
 )  # fmt: skip
 """effects of items in addition to their use of an issue slot and a pipe; an item `none` uses neither, and its result is
@@ -150,8 +150,8 @@ MODEL = record(
     bulk_latency=1,
     bulk_store_latency=1,
     branch=1,
-    turn=1,
-    split=1,
+    repeat=1,
+    diverge=1,
     predicate=1,
     tensor_queue=1,
     tensor_latency=1,

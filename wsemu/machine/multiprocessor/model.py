@@ -32,7 +32,7 @@ from wsemu.machine.scalars import load_i64, store_i64
 from wsemu.model.wait_reasons import REASONS
 
 (
-    PLAIN, NONE, BRANCH, TURN, SPLIT, EXIT, ON_SHARED, SHARED_ATOMIC, LOAD, STORE, ATOMIC, CP_ASYNC, ARRIVE,
+    PLAIN, NONE, BRANCH, REPEAT, DIVERGE, EXIT, ON_SHARED, SHARED_ATOMIC, LOAD, STORE, ATOMIC, CP_ASYNC, ARRIVE,
     EXPECT, ARRIVE_COPIES, AWAIT, BULK_LOAD, BULK_STORE, GROUP_CLOSE, GROUP_WAIT, BAR_ARRIVE,
     BAR_SYNC, PRODUCT, PRODUCT_CLOSE, PRODUCT_WAIT, MATRIX,
 ) = range(len(KINDS))  # fmt: skip
@@ -363,7 +363,7 @@ def multiply(m, flow, quarter, kind, v, t):
 def sources_ready(m, w, item, since):
     """Return when the sources of an item are ready, and the reason why not earlier."""
     ready, why, late = since, WAIT, 0
-    if item.kind in (BRANCH, TURN, SPLIT):
+    if item.kind in (BRANCH, REPEAT, DIVERGE):
         late = m.predicate
     for k in range(4):
         r = item.source[k]
@@ -451,11 +451,11 @@ def effect(m, w, flow, item, v, t, after):
     if kind <= EXIT:
         if kind == BRANCH:
             after = t + m.branch
-        elif kind == SPLIT:
-            after = t + m.split
-        elif kind == TURN:
-            after = max(t + m.branch, flow.stored) + m.turn
-        if kind in (BRANCH, SPLIT, TURN):
+        elif kind == DIVERGE:
+            after = t + m.diverge
+        elif kind == REPEAT:
+            after = max(t + m.branch, flow.stored) + m.repeat
+        if kind in (BRANCH, DIVERGE, REPEAT):
             held = RESOLVE
         return done, after, held
     if kind <= CP_ASYNC:
