@@ -18,8 +18,8 @@ TOGETHER = 16
 
 KINDS = (
     "plain", "none", "branch", "repeat", "diverge", "end", "shared", "shared_atomic", "load", "store", "atomic",
-    "cp_async", "arrive", "expect", "arrive_copies", "await", "bulk_load", "bulk_store", "group_close", "group_wait", "bar_arrive",
-    "bar_sync", "product", "product_close", "product_wait", "matrix",
+    "cp_async", "arrive", "expect", "arrive_copies", "await", "bulk_load", "bulk_store", "group_close", "group_wait",
+    "bar_arrive", "bar_sync", "product", "product_close", "product_wait", "matrix",
 )  # fmt: skip
 """effects of items in addition to their use of an issue slot and a pipe; an item `none` uses neither, and its result is
 ready with its sources"""
