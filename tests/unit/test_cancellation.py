@@ -178,6 +178,16 @@ def test_what_depends_on_the_assignment_is_undecided(old: str, new: str, why: st
     assert "canceled clusters" in report.reasons
 
 
+def test_a_launch_without_the_checkers_of_accesses_is_run_with_other_assignments():
+    """Its arrays were not kept for other runs (false `verified`)."""
+    report, result = check(
+        STEAL.replace(STORE, f"  setp.eq.u32 %done, %parity, 0;\n  @%done{STORE}"), 4, clc="one", checkers=["deadlock"]
+    )
+    assert report.verdict == "incomplete"
+    assert any("depends on which clusters a request cancels" in note for note in report.notes), report.notes
+    assert result[:, 0].tolist() == [0, 0, 2, 0]
+
+
 ROWS = "  .shared .align 4 .b32 total;\n", """  .shared .align 4 .b32 total;
   .shared .align 128 .b8 rows[256];
   .reg .b64 %from; .reg .b32 %row, %sum;

@@ -87,6 +87,16 @@ def test_what_follows_from_the_column_is_undecided(text: str, what: str, engine:
     assert any(f"{what} depends on the columns that this allocation gets" in note for note in report.notes)
 
 
+def test_columns_are_moved_without_the_checkers_of_accesses():
+    """The arrays were not kept for other runs (false `verified`)."""
+    text, arrays = (
+        after_load("  @%p2 st.global.b32 [%rd1], %r11;\n"),
+        (np.zeros(n, np.uint32) for n in (2048, 1024, 1024)),
+    )
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 128, [*arrays], checkers=["deadlock"])
+    assert (report.verdict, report.reasons) == ("incomplete", ["tensor memory"])
+
+
 @ENGINES
 def test_an_assertion_of_the_first_column_is_noted(engine: Engine):
     text = after_load("  setp.eq.u32 %p3, %r11, 0;\n  @%p3 bra SAME;\n  trap;\nSAME:\n  mov.b32 %r11, 0;\n")

@@ -46,7 +46,7 @@ def move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]
     """Run a launch again with its allocations at other columns.  Return the differences."""
     code = bound.program.code[:, 0].tolist()
     allocations = [pc for pc, op in enumerate(code) if op == OPCODE[ALLOC] and outcome.executions[pc]]
-    if not allocations or outcome.status != "done" or any(data is None for data in initial()):
+    if not allocations or outcome.status != "done":
         return Moved()
     for first in _first_granules(bound, outcome, allocations):
         moved = _run_moved(bound, outcome, initial, first, places, allocations[0])

@@ -47,6 +47,8 @@ from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.isa import (
     FIRST_ARRAY,
     LANES,
+    OPCODE,
+    REQUEST_CLUSTER,
     ROW,
 )
 from wsemu.model.outcome import (
@@ -55,6 +57,7 @@ from wsemu.model.outcome import (
     Trace,
 )
 from wsemu.model.program import Program
+from wsemu.model.tensor_memory import ALLOC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +70,8 @@ MOST_CTAS = 1 << 27
 """maximum number of CTAs that a launch may start; each needs 8 bytes"""
 PARALLEL_THREADS = 1 << 16
 """number of threads of a launch from which on its CTAs are spread over the cores"""
+_VARYING = frozenset((OPCODE[ALLOC], OPCODE[REQUEST_CLUSTER]))
+"""operations whose results differ by run"""
 
 
 def most_ctas(ctas: int, budget: int) -> int:
@@ -242,8 +247,10 @@ class Launch:
 
     @property
     def _keeps_contents(self) -> bool:
-        """Return whether the initial contents of the arrays are kept: a second run may explain findings."""
-        return self.watch.races or self.watch.recycling or self.watch.initialised
+        """Return whether the initial contents of the arrays are kept: a second run may explain findings, or get other
+        columns of tensor memory or other clusters."""
+        checked = self.watch.races or self.watch.recycling or self.watch.initialised
+        return checked or not _VARYING.isdisjoint(self.image.opcodes)
 
     def _initial_arrays(self) -> list[tuple[Bytes, bool]]:
         """Return the arrays, or copies of their contents before the launch."""

@@ -123,7 +123,8 @@ class Machine(Readout):
         alone, status = {}, layout.DONE
         for group in groups:
             status = self.run(group, group + 1, budget)
-            alone[group] = int(self.bases[0])
+            if self.watch.races or self.watch.recycling:
+                alone[group] = int(self.bases[0])
             if status != layout.DONE:
                 break
         self.alone = alone
