@@ -321,7 +321,7 @@ accesses of the host are determined from the source lines
 a test of a phase whose result is kept
     test_kept_tests.py::test_a_kept_result_does_not_replace_a_wait_for_a_later_phase_of_the_same_parity
 whether stores that nothing orders write the same value for every assignment
-    test_cancellation.py::test_stores_of_the_same_value_are_no_race_with_another_assignment
+    test_cancellation.py::test_equal_stores_are_compared_for_each_cluster_in_each_state
 whether stores that nothing orders, and that write the same value
     test_equal_stores_and_polls.py::test_a_poll_leaves_equal_stores_open
 zero-column masks

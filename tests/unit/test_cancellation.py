@@ -276,12 +276,24 @@ def test_clusters_that_store_to_one_location_race(old: str, new: str):
     assert "race" in find_errors(report)
 
 
+EQUAL = STEAL.replace("mul.wide.u32 %o, %t, 4", "and.b32 %v, %t, 31;\n  mul.wide.u32 %o, %v, 4")
+"""both warps store the row's number to its first 32 words"""
+ODD = "  shr.u32 %v, %t, 5;\n  and.b32 %v, %v, %parity;\n"
+LAST = "  setp.eq.u32 %done, %tile, 43;\n  selp.u32 %v, %v, 0, %done;\n"
+SUM = "  add.u32 %v, %v, %tile;\n" + STORE.replace("%tile", "%v")
+
+
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("rows", "verdict"), [(1, "verified"), (4, "incomplete")])
-def test_stores_of_the_same_value_are_no_race_with_another_assignment(rows: int, verdict: str, engine: Engine):
-    """Both warps store the row's number to its first 32 words."""
-    text = STEAL.replace("mul.wide.u32 %o, %t, 4", "and.b32 %v, %t, 31;\n  mul.wide.u32 %o, %v, 4")
-    report, _ = check(text, rows, engine=engine)
+@pytest.mark.parametrize(("store", "rows", "verdict"), [
+    (STORE, 1, "verified"),
+    (STORE, 4, "verified"),
+    (STORE + "  st.shared.b32 [total], %tile;\n", 4, "incomplete"),
+    (ODD + SUM, 4, "incomplete"),
+    (ODD + LAST + SUM, 45, "incomplete"),
+])  # fmt: skip
+def test_equal_stores_are_compared_for_each_cluster_in_each_state(store: str, rows: int, verdict: str, engine: Engine):
+    """The last two differ in odd rounds, of all rows or of one alone."""
+    report, _ = check(EQUAL.replace(STORE, store), rows, engine=engine)
     assert report.verdict == verdict, report.notes
     assert {finding.code for finding in report.findings} == {"same-value-store"}
 
@@ -323,7 +335,7 @@ def test_copies_of_all_lanes_are_decided_for_every_assignment(copies: str, verdi
         assert {finding.code for finding in report.findings} == {"same-value-store"}
         assert (result == np.arange(4)[:, None]).all()
     if verdict == "incomplete":
-        assert any("which is compared for one assignment only" in note for note in report.notes), report.notes
+        assert any("which are compared for one assignment only" in note for note in report.notes), report.notes
 
 
 def test_copies_of_all_lanes_are_compared_in_runs_with_other_assignments():
@@ -346,7 +358,7 @@ def test_a_warning_with_another_assignment_decides_nothing(monkeypatch: pytest.M
         return found._replace(findings=more, notes=[f"seen with --clc {assignment}"])
 
     monkeypatch.setattr(assignments, "_run_with", with_warning)
-    text = STEAL.replace("mul.wide.u32 %o, %t, 4", "and.b32 %v, %t, 31;\n  mul.wide.u32 %o, %v, 4")
+    text = EQUAL.replace(STORE, STORE + "  st.shared.b32 [total], %tile;\n")
     report, _ = check(text, 4)
     assert report.verdict == "incomplete"
 

@@ -19,7 +19,16 @@ from wsemu.launch.verdict import RACES
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.effects import PUTS
-from wsemu.model.isa import FIRST_ARRAY, NAMES, OFFSET_MASK, OPCODE, REQUEST_CLUSTER, SEGMENT_SHIFT, UNWATCHED
+from wsemu.model.isa import (
+    FIRST_ARRAY,
+    NAMES,
+    OFFSET_MASK,
+    OPCODE,
+    OPERATIONS,
+    REQUEST_CLUSTER,
+    SEGMENT_SHIFT,
+    UNWATCHED,
+)
 from wsemu.model.program import RESPONSES
 from wsemu.model.settings import ASSIGNMENTS
 from wsemu.proof.uniform import copies_one_range
@@ -159,11 +168,13 @@ def _prove(bound: Bound, outcome: Outcome, initial: list[Any], places: Places) -
     program = bound.program
     if any(raw.code == UNWAITED for raw in outcome.findings):  # the verdict assumes that these loads are complete
         program = complete_used_loads(program)
-    proof = TakenClusters(bound._replace(program=program, segments=segments), written, judge)
-    open_ = sorted(pair for pair in _same_value_stores(outcome) if not _always_agree(bound.program, *pair))
+    pairs = sorted(pair for pair in _same_value_stores(outcome) if not _always_agree(bound.program, *pair))
+    stores = frozenset(pc for pair in pairs for pc in pair)
+    open_ = [pair for pair in pairs if not all(_is_plain(bound.program, pc) for pc in pair)]
+    proof = TakenClusters(bound._replace(program=program, segments=segments), written, judge, stores)
     if count > 1 and open_:
         where = " and ".join(dict.fromkeys(map(places.where, open_[0])))
-        what = "stores that nothing orders write the same value, which is compared for one assignment only"
+        what = "copies that nothing orders write the same bytes, which are compared for one assignment only"
         proof.refused = f"{what} ({where})"
     else:
         proof.decide()
@@ -174,6 +185,10 @@ def _same_value_stores(outcome: Outcome) -> set[tuple[int, int]]:
     """Return the pairs of stores that nothing orders and that write the same value in this run: other runs report them
     as races."""
     return {(raw.pc, raw.other_pc) for raw in outcome.findings if raw.code == SAME}
+
+
+def _is_plain(program: Program, pc: int) -> bool:
+    return OPERATIONS[NAMES[int(program.code[pc, 0])]].kind == "store"
 
 
 def _always_agree(program: Program, pc: int, other: int) -> bool:

@@ -36,7 +36,7 @@ from wsemu.model.program import RESPONSES
 from wsemu.proof.liveness import live_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import Outcome, RawFinding
@@ -194,7 +194,13 @@ class _Cluster(VmSession):
         machine = self.machine
         return [machine._finding(raw) for raw in machine.raw[: int(machine.state[0]["raw_count"])]]
 
-    def touches_shared(self, pcs: set[int]) -> bool:
+    def may_conflict_in_arrays(self) -> bool:
+        """Return whether accesses to one location of an array may conflict, in the run so far."""
+        planes = self.machine.planes
+        found = planes.suspects() if planes else {}
+        return any(marks.any() for number, (_, marks) in found.items() if number >= FIRST_ARRAY)
+
+    def touches_shared(self, pcs: Collection[int]) -> bool:
         """Return whether one of these instructions has accessed shared memory in the segment."""
         rows = self.events[: int(self.machine.state[0]["trace_count"])]
         chosen = rows[(rows["kind"] == _ACCESS) & np.isin(rows["pc"], list(pcs))]
@@ -284,12 +290,17 @@ class TakenClusters:
     """The decision of a launch whose clusters take over the work of canceled clusters."""
 
     def __init__(
-        self, bound: Bound, written: frozenset[int], judge: Callable[[int, Sequence[int]], Outcome | None]
+        self,
+        bound: Bound,
+        written: frozenset[int],
+        judge: Callable[[int, Sequence[int]], Outcome | None],
+        equal: frozenset[int] = frozenset(),
     ) -> None:
         """Prepare the decision.  `written` are the segments of arrays that the launch may write.  `judge` runs a
-        cluster that takes others, with all checks, and returns the outcome if it has an error.  Arrays must hold their
-        contents from before the launch."""
-        self.bound, self.judge, self.arrays = bound, judge, written
+        cluster that takes others, with all checks, and returns the outcome if it has an error.  `equal` are stores of
+        which the launch executed some that nothing orders, with equal values.  Arrays must hold their contents from
+        before the launch."""
+        self.bound, self.judge, self.arrays, self.equal = bound, judge, written, equal
         grouping = Grouping(bound.configuration.grid, bound.configuration.cluster)
         self.count = grouping.number
         self.rooms, self.carried = Rooms(), set[int]()
@@ -368,8 +379,12 @@ class TakenClusters:
         return self.count - 1
 
     def _run(self, start: int, clusters: Sequence[int]) -> None:
-        """Run a cluster that takes over `clusters`, with all checks, and judge it."""
+        """Run a cluster that takes over `clusters`, segment by segment, and judge the whole run."""
         self._follow(start, clusters)
+        self._judge_run(start, clusters)
+
+    def _judge_run(self, start: int, clusters: Sequence[int]) -> None:
+        """Run a cluster that takes over `clusters`, with all checks, and judge it; each sequence runs only once."""
         if (start, *clusters) in self.judged:
             return
         self.judged.add((start, *clusters))
@@ -379,7 +394,8 @@ class TakenClusters:
 
     def _follow(self, start: int, clusters: Sequence[int]) -> None:
         """Run a cluster that takes over `clusters`, segment by segment, and check each segment; each sequence runs only
-        once."""
+        once.  If accesses to arrays may conflict, the whole run is judged as well: segments that are alike elsewhere
+        may access different bytes of arrays."""
         if (start, *clusters) in self.followed:
             return
         one = _Cluster(self.bound, self.arrays, self.rooms, self.carried, self.known)
@@ -397,6 +413,7 @@ class TakenClusters:
             if len(states) > len(self.states):
                 self.states = states
             self.followed.add((start, *clusters))
+            conflicts = bool(self.equal) or one.may_conflict_in_arrays()
         except _Retry:
             self.rooms = one.rooms
             raise
@@ -405,6 +422,9 @@ class TakenClusters:
             one.close()
         if self.left < 0:
             raise _RefusedError("too many instructions: raise the effort")
+        if conflicts:
+            self.left -= 3 * one.executed
+            self._judge_run(start, clusters)
 
     def _check(self, one: _Cluster, cluster: int, status: int, states: list[bytes], before: bytes) -> None:
         """Judge a segment, and compare it with the other segments from the same state."""
@@ -438,6 +458,8 @@ class TakenClusters:
         if carried:
             self.known = None
             raise _Retry
+        if self.equal and one.touches_shared(self.equal):
+            raise _RefusedError("stores that nothing orders write the same value to shared memory")
         self.hides |= bool(of_arrays) and one.touches_shared(of_arrays)
 
     def _carry(self, raw: RawFinding, one: _Cluster) -> bool:
