@@ -664,6 +664,19 @@ def test_a_missing_toolkit_is_named(extensions, monkeypatch, tmp_path):
     assert extensions._cuda_version(str(tmp_path / "include")) == 13000
 
 
+def test_the_runtime_of_a_toolkit_from_pypi_is_found_by_the_linker(extensions, monkeypatch, tmp_path):
+    """Builds of extensions ended with "cannot find -lcudart": its wheel has `libcudart.so.13` alone."""
+    monkeypatch.setenv("WSEMU_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "lib").mkdir()
+    assert extensions._link_runtime(str(tmp_path)) is None
+    (tmp_path / "lib" / "libcudart.so.13").write_bytes(b"library")
+    for _ in range(2):
+        made = Path(extensions._link_runtime(str(tmp_path)))
+        assert (made / "libcudart.so").read_bytes() == b"library"
+    (tmp_path / "lib" / "libcudart.so").write_bytes(b"library")
+    assert extensions._link_runtime(str(tmp_path)) is None
+
+
 def test_functions_methods_and_properties_of_an_extension_are_wrapped(extensions):
     """Static methods and properties were not: they got and returned tensors of the other device."""
 

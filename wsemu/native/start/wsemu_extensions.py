@@ -8,6 +8,7 @@ has no operators for that backend: they run on the CPU, on the same memory.
 import contextlib
 import ctypes
 import functools
+import glob
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -533,6 +534,8 @@ def prepare_builds(torch, border, module):
     def find_flags_with_ptx(cflags=None):
         border.library.load()
         _add_path("LIBRARY_PATH", border.library.folder())
+        if runtime := _link_runtime(module.CUDA_HOME):
+            _add_path("LIBRARY_PATH", runtime)
         _add_path("CPLUS_INCLUDE_PATH", os.path.join(SOURCES, "include"))
         flags = find_flags(cflags)
         given = " ".join([*flags, *(cflags or ())])
@@ -542,6 +545,25 @@ def prepare_builds(torch, border, module):
         return [*flags, *added, *(() if "lineinfo" in given else ("-lineinfo",))]
 
     module._get_cuda_arch_flags = find_flags_with_ptx
+
+
+def _link_runtime(toolkit):
+    """Return a folder that has the runtime under the name by which linkers find it, `libcudart.so`, if the toolkit has
+    it under no such name, as the one from PyPI."""
+    folders = [os.path.join(toolkit, name) for name in ("lib64", "lib")]
+    if any(os.path.exists(os.path.join(folder, "libcudart.so")) for folder in folders):
+        return None
+    found = sorted(
+        path for folder in folders for path in glob.glob(os.path.join(glob.escape(folder), "libcudart.so.*"))
+    )
+    if not found:
+        return None
+    key = hashlib.sha256(found[-1].encode()).hexdigest()[:16]
+    made = os.path.join(os.environ["WSEMU_CACHE"], f"cudart-{key}")
+    os.makedirs(made, mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.symlink(found[-1], os.path.join(made, "libcudart.so"))
+    return made
 
 
 def _add_path(name, folder):
