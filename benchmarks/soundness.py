@@ -2,7 +2,7 @@
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
             undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|requests|turns|counters|claims|
-            flows|bits|collectors|variants|all]
+            flows|bits|addresses|collectors|variants|all]
             [--programs 100000] [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 The benchmark generates programs, enumerates the interleavings of each, and compares them with wsemu's report
@@ -62,6 +62,8 @@ The kinds of programs follow, each with the fraction that also runs in the refer
                orders of arrivals and exchanges are enumerated (1 in 8)
     bits       threads that draw numbers and lock bits of a word, as pushes to a vector do (bit_programs.py).  All
                interleavings are enumerated (1 in 8)
+    addresses  numbers and addresses that go through registers, memory and functions, used as addresses
+               (address_programs.py).  An oracle executes the program with the kinds of values (1 in 8)
     collectors products in tensor memory that keep operands in collector buffers (collector_programs.py; 1 in 24)
     requests   persistent loops that request clusters, half of them with a mistake (request_programs.py; 1 in 8)
     variants   programs of barriers, modified without changing their possible behavior (variant_programs.py): warps get
@@ -92,6 +94,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.properties.address_programs import draw_addresses, judge_addresses
 from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_lanes
 from tests.properties.bit_programs import draw_bits, judge_bits
 from tests.properties.block_copy_programs import copy_program, judge_copies, smaller_copies
@@ -155,6 +158,7 @@ SMALL_CHUNKS = {
     "claims": 25,
     "flows": 25,
     "bits": 25,
+    "addresses": 50,
     "tmem": 25,
     "lanes": 50,
     "heap": 5,
@@ -208,6 +212,7 @@ SHARES = {
     "claims": {"claims": 1},
     "flows": {"flows": 1},
     "bits": {"bits": 1},
+    "addresses": {"addresses": 1},
 }
 """kind -> family -> its weight"""
 OF_ALL = {
@@ -215,7 +220,7 @@ OF_ALL = {
     "vectors": 16, "recursion": 12, "variants": 5, "undefined": 12, "values": 6, "inits": 6, "slots": 8, "guarded": 4,
     "spaces": 10, "windows": 3, "groups": 3, "tmem": 4, "lag": 12, "loops": 3,
     "requests": 2,
-    "turns": 2, "counters": 2, "collectors": 1, "claims": 2, "flows": 2, "bits": 2,
+    "turns": 2, "counters": 2, "collectors": 1, "claims": 2, "flows": 2, "bits": 2, "addresses": 3,
 }  # fmt: skip
 """kind -> its weight among all kinds; kinds with slow programs have low weights"""
 DRAWN: dict[str, Any] = {
@@ -224,7 +229,7 @@ DRAWN: dict[str, Any] = {
     "collectors": (draw_collectors, judge_collectors),
     "counters": (draw_counters, judge_counters), "claims": (draw_claims, judge_claims),
     "flows": (draw_flows, judge_flows),
-    "bits": (draw_bits, judge_bits),
+    "bits": (draw_bits, judge_bits), "addresses": (draw_addresses, judge_addresses),
 }  # fmt: skip
 """family -> how its programs are generated and judged"""
 HARMLESS = "refused for a harmless expectation"
