@@ -11,7 +11,9 @@ import wsemu
 from tests.commands import wsemu as typed
 from tests.unit import steering_kernels as kernels
 from wsemu import cuda, ptx
-from wsemu.launch.explore import crowds, draws, search
+from wsemu.launch.explore import crowds, draws, orders, samples, search
+from wsemu.launch.explore.spending import STEP
+from wsemu.model.bound import Account
 from wsemu.model.errors import UsageError
 
 
@@ -116,6 +118,41 @@ def test_steps_that_take_longer_count_more(
     monkeypatch.setattr(search, limit, least)
     assert check().verdict == "incomplete"
     assert check(effort=10_000).verdict == "verified"
+
+
+@cuda.jit
+def counts_while_it_waits(flag: Any, y: Any) -> None:
+    if cuda.blockIdx.x == 0:
+        rounds = 0
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            rounds += 1
+        y[0] = rounds
+    else:
+        cuda.atomic.add(flag, 0, 1)
+
+
+def test_all_methods_draw_from_one_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No method decides a loop that counts; the limits of all of them together are more than twice the account."""
+    used: list[float] = []
+    run = Account.spend
+
+    def spend(self: Account, effort: float) -> None:
+        used.append(effort if self.whole is None else 0.0)
+        run(self, effort)
+
+    monkeypatch.setattr(Account, "spend", spend)
+
+    def check(**options: Any) -> float:
+        used.clear()
+        args = np.zeros(1, np.int32), np.zeros(1, np.int32)
+        assert wsemu.check(counts_while_it_waits, 2, 1, args, budget=3_000_000, **options).verdict == "incomplete"
+        return sum(used)
+
+    samples_ = samples.LEAST_STEPS * STEP
+    assert orders.ACCOUNT / 2 < check() < orders.ACCOUNT + samples_
+    assert check(effort=2) > orders.ACCOUNT + samples_
+    monkeypatch.setattr(orders, "ACCOUNT", orders.ACCOUNT / 10)
+    assert check() < orders.ACCOUNT + samples_
 
 
 def test_lanes_that_all_wait_are_told_of_the_option() -> None:

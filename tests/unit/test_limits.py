@@ -12,7 +12,8 @@ import wsemu
 from tests.unit.limits_rows import PAGE, is_there, list_rows, read_table
 from wsemu import cuda, ptx
 from wsemu.cuda import uint32
-from wsemu.launch.explore import claims, crowds, decide, flags, messages, numbers, samples, search, windows
+from wsemu.launch.explore import claims, crowds, decide, flags, messages, numbers, orders, samples, search, windows
+from wsemu.launch.explore.spending import EVENTS, PRICE, STEP
 from wsemu.model.outcome import COMPARED
 
 if TYPE_CHECKING:
@@ -69,6 +70,11 @@ def test_the_units_of_effort_are_those_of_the_page() -> None:
     ):
         assert text in page
     assert claims.STEPS_OF_THREAD == 2
+    of_orders = orders.ACCOUNT * orders.MOST_OF_ORDERS
+    assert f"it has {of_orders / STEP:,.0f} steps for\ninterleavings and " in page
+    assert f" and {(orders.ACCOUNT - of_orders) / STEP:,.0f} for other programs." in page
+    assert f"once more for each {EVENTS} events." in page
+    assert f"uses {PRICE / STEP:,.0f} steps if it reaches its\nlimit." in page
     assert search.MOST_BYTES == crowds.MOST_KEPT == messages.MOST_KEPT == 1 << 30
     assert "| memory of saved states | 1 GiB" in page
 

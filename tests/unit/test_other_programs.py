@@ -13,7 +13,7 @@ from tests.properties.walk_programs import WalkProgram, check_walks, draw_walks,
 from wsemu.launch import other_programs
 from wsemu.launch.explore import decide, windows
 from wsemu.launch.other_programs import SHARE
-from wsemu.model.bound import Bound
+from wsemu.model.bound import Account, Bound
 from wsemu.proof.numbered import find_numbered
 
 if TYPE_CHECKING:
@@ -92,10 +92,20 @@ def test_other_programs_share_an_effort(monkeypatch: pytest.MonkeyPatch) -> None
     """What one of them uses is no longer left for the next one."""
     used: list[float] = []
 
-    def spend(self: Bound, effort: float) -> None:
-        used.append(effort if self.allowance is not None else 0.0)
+    def spend(self: Account, effort: float) -> None:
+        used.append(effort if self in shares else 0.0)
+        run(self, effort)
 
-    monkeypatch.setattr(Bound, "spend_effort", spend)
+    def part(self: Account, effort: float) -> Account:
+        made = Account(effort, self)
+        if effort == SHARE:
+            shares.append(made)
+        return made
+
+    shares: list[Account] = []
+    run = Account.spend
+    monkeypatch.setattr(Account, "spend", spend)
+    monkeypatch.setattr(Account, "part", part)
     assert check_walks(RIGHT, "vm").verdict == "verified"
     assert 0 < sum(used) <= SHARE
     monkeypatch.undo()

@@ -218,7 +218,9 @@ def _list_methods(
     return methods._replace(
         decide=functools.partial(orders.decide, places, initial),
         gives_places=functools.partial(orders.gives_places, places, trace, initial),
-        decide_by_other_program=functools.partial(_decide_by_other_program, kernel, bound, outcome, trace, initial),
+        decide_by_other_program=functools.partial(
+            _decide_by_other_program, kernel, orders.bound, outcome, trace, initial
+        ),
     )
 
 

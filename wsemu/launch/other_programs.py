@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.model.bound import Allowance
 from wsemu.model.codes import CODES
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OFFSET_MASK, SEGMENT_SHIFT, UNWATCHED
@@ -72,10 +71,10 @@ def decide_by_other_program(
     before = initial()
     if bound.heap is not None or any(data is None for data in before) or outcome.warp_instructions > MOST_INSTRUCTIONS:
         return None
-    allowance = bound.allowance or Allowance(SHARE * bound.settings.effort)
+    account = bound.account if bound.is_other else bound.account.part(SHARE * bound.settings.effort)
     for other in _find_programs(bound, outcome, trace, before, words, late=late):
         segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
-        report = judge(bound._replace(program=other.program, segments=segments, allowance=allowance))
+        report = judge(bound._replace(program=other.program, segments=segments, account=account, is_other=True))
         if other.shows:
             found = () if report is None else _find_shown(report, other.shows)
             if any(finding.severity == "error" for finding in found):

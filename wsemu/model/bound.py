@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,13 +79,30 @@ class Allocated:
         return self.covered is None or bool(self.covered[offset : offset + size].all())
 
 
-class Allowance:
-    """The effort that the other programs of one launch may use in total."""
+class Account:
+    """The effort that is left to decide a launch.  All methods draw from it, so that their limits do not add up."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "whole")
 
-    def __init__(self, left: float) -> None:
-        self.left = left
+    def __init__(self, left: float, whole: Account | None = None) -> None:
+        self.left, self.whole = left, whole
+
+    def spend(self, effort: float) -> None:
+        """Subtract the effort of some work."""
+        self.left -= effort
+        if self.whole is not None:
+            self.whole.spend(effort)
+
+    def part(self, effort: float) -> Account:
+        """Return an account of a part of this one, from which both are spent."""
+        return Account(effort, self)
+
+    @property
+    def is_spent(self) -> bool:
+        return self.left <= 0 or (self.whole is not None and self.whole.is_spent)
+
+
+UNLIMITED = Account(math.inf)
 
 
 class Bound(NamedTuple):
@@ -108,20 +126,16 @@ class Bound(NamedTuple):
     """`wsemu.launch.heap.Heap` of a kernel that allocates memory, else None"""
     memory: DeviceMemory | None = None
     """device memory in which the kernel was launched, or None"""
-    allowance: Allowance | None = None
-    """the remaining effort, shared by the other programs of a launch, if this is one of them; None: this is the launch
-    itself"""
+    account: Account = UNLIMITED
+    """the effort that is left to decide the launch"""
+    is_other: bool = False
+    """true if this is another program that decides a launch: it shares the account with the others of them"""
 
     @property
     def effort(self) -> float:
-        """Return the multiple of the usual number of interleavings.  Another program of the launch may use a quarter of
-        the remaining effort."""
-        return float(self.settings.effort) if self.allowance is None else self.allowance.left / 4
-
-    def spend_effort(self, effort: float) -> None:
-        """Subtract the effort of an exploration from what remains for other programs."""
-        if self.allowance is not None:
-            self.allowance.left = max(self.allowance.left - effort, 0.0)
+        """Return the multiple of a method's limits.  Another program of the launch may use a quarter of the effort that
+        is left to these programs."""
+        return max(self.account.left, 0.0) / 4 if self.is_other else float(self.settings.effort)
 
     @property
     def group(self) -> tuple[int, int, int]:

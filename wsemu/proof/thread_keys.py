@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import LANES
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ _ROWS = (
     "observed", "copies",
 )  # fmt: skip
 """names of the clocks that do not belong to a thread"""
-_NONE: frozenset[Any] = frozenset()
+_OF_THREADS = frozenset(("fenced", "pending", "behind", "forced"))
+"""names of tables whose clocks belong to one thread each"""
+_Name = tuple[str, Any, int]
+"""the name of a table of clocks, a key of the table, and the scope key or number of the clock"""
 _ROUNDS = 8
 """maximum number of refinement rounds that distinguish CTAs"""
 _ALL_BITS = (1 << 64) - 1
@@ -59,36 +63,45 @@ class _Ranks(dict[int, int]):
         return self[name]
 
 
+class _Entries(NamedTuple):
+    """The recorded accesses of all locations.  Accesses that the same clocks have observed count as one *mark*."""
+
+    marks: Any
+    """one row for each mark: thread, interval, column, number within the column"""
+    of_mark: Any
+    """for each access, its mark"""
+    whats: Any
+    """for each access, a number for its location, kind, size and scope"""
+    owners: list[int]
+    """for each access, the CTA in whose shared memory it is, or -1"""
+
+
 class Key:
-    """The contents of a `Knowledge` in a form that can be hashed, with the CTAs in a given order."""
+    """The contents of a `Knowledge` in a form that can be hashed, with the CTAs in any order."""
 
-    def __init__(self, known: Knowledge, order: Sequence[int]) -> None:
+    def __init__(self, known: Knowledge) -> None:
         self.known = known
-        self.rank = _Ranks({cta: rank for rank, cta in enumerate(order)})
-        self.rank |= {WIDE: WIDE, **{cluster: cluster for cluster in known.clusters.values()}}
-        self.alive = [(cta, w) for cta in order for w in range(known.warps) if (cta, w) not in known.gone]
-        self.living = {cta for cta, _ in self.alive}
+        self.alive = [(cta, w) for cta in known.rows for w in range(known.warps) if (cta, w) not in known.gone]
+        self.running = list(dict.fromkeys(cta for cta, _ in self.alive))
+        self.living = {*self.running}
+        self.names, self.held = self.special()
 
-    def digest_bytes(self) -> bytes:
+    def digest_bytes(self, order: Sequence[int]) -> bytes:
+        """Return a digest in which the numbers of CTAs are their ranks in an order."""
         known = self.known
-        names, held = self.special()
+        rank = self.rank = _Ranks({cta: number for number, cta in enumerate(order)})
+        rank |= {WIDE: WIDE, **{cluster: cluster for cluster in known.clusters.values()}}
+        names = [self._rename(name) for name in self.names]
         several = len(known.shared.places) > 1  # with one location, no two strong accesses make a pair
         before = self._befores(known.before.items(), self._thread) if several else []
         gathered = self._befores(known.gathered.items(), self._barrier) if several else []
         last = sorted((self._thread(t), self._place(p)) for t, p in known.last.items()) if known.acquires else []
-        alive = [(self.rank[cta], w) for cta, w in self.alive]
-        touched = sorted(
-            (self.rank[own], key) for own, key in known.touched_keys.items() if own < 0 or own in self.living
-        )
+        alive = sorted((rank[cta], w) for cta, w in self.alive)
+        touched = sorted((rank[own], key) for own, key in known.touched_keys.items() if own < 0 or own in self.living)
         counted = [sorted(known.numbers.items()), sorted(known.writers.items())] if known.numbers else []
-        told = repr((names, alive, last, before, gathered, touched, counted))
+        told = repr((sorted(names), alive, last, before, gathered, touched, counted))
         hashed = hashlib.blake2b(told.encode(), digest_size=16)
-        width = known.width
-        blocks = [known._wide(cta, width)[w * LANES : (w + 1) * LANES, :width] for cta, w in self.alive]
-        table = np.zeros((len(held), width), np.int32)
-        for n, row in enumerate(held):
-            table[n, : len(row)] = row
-        self._hash_cells(hashed, np.concatenate([*blocks, table]))
+        self._hash_cells(hashed, names)
         return hashed.digest()
 
     def distinguish_ctas(self, alike: Sequence[bytes]) -> list[int]:
@@ -97,73 +110,39 @@ class Key:
         CTAs are distinguished by the accesses that they have observed, and by the CTAs that have observed theirs. Each
         round refines this by the differences found so far (color refinement, as for graph isomorphism).
         """
-        known, ctas, of_cta = self.known, len(self.known.rows), self.known.of_cta
-        entries: dict[tuple[int, int, int, int], int] = {}
-        for place, cell in known.cells.items():
-            if place[0] >= 0 and place[0] not in self.living:
-                continue
-            at = place[1]
-            for n, part in enumerate(cell):
-                for e in part:
-                    key = e.thread, e.mark, e.column, e.written
-                    entries[key] = entries.get(key, 0) + hash((at, n, e.kind, e.size, e.thread % of_cta))
-        colours = {cta: hash(tuple(alike[cta])) for cta in self.living}
-        if entries:
-            rows, owners, weights = self._owned_rows()
-            bits = _knows(rows, entries).astype(np.uint64)
-            by_owner = np.zeros((ctas + 1, len(entries)), np.uint64)
-            starts = np.flatnonzero(np.diff(owners, prepend=-1))
-            for start, summed in zip(
-                starts, np.add.reduceat(bits * _mix_numbers(weights)[:, None], starts), strict=True
-            ):
-                by_owner[owners[start]] += summed
-            made = np.zeros((ctas + 1, len(entries)), np.uint64)
-            made[[key[0] // of_cta for key in entries], range(len(entries))] = 1
-            whats = np.array([what & _ALL_BITS for what in entries.values()], np.uint64)
+        known, ctas = self.known, len(self.known.rows)
+        colours = {cta: hash(alike[cta]) for cta in self.living}
+        if self._entries.owners:
+            marks, of_mark = self._entries.marks, self._entries.of_mark
+            by_owner = np.zeros((ctas + 1, len(marks)), np.uint64)
+            by_owner[self.running] = self._known_by_cta
+            owned = [self._owner(name) for name in self.names]
+            rows = [ctas if owner is None else owner for owner, _ in owned]
+            np.add.at(by_owner, rows, self._known_by_others * _mix_list([number for _, number in owned])[:, None])
+            threads = marks[:, 0]
+            made = np.zeros((ctas + 1, len(marks)), np.uint64)
+            made[threads // known.of_cta, range(len(marks))] = 1
+            whats = np.zeros(len(marks), np.uint64)
+            lanes = (threads % known.of_cta).astype(np.uint64)[of_mark]
+            np.add.at(whats, of_mark, _mix_numbers(self._entries.whats + _mix_numbers(lanes)))
             for _ in range(min(len(self.living), _ROUNDS)):
-                own = np.zeros(ctas + 1, np.uint64)
-                own[list(colours)] = [colour & _ALL_BITS for colour in colours.values()]
-                whole = (
-                    _mix_numbers(by_owner + _mix_numbers(own)[:, None]).sum(0)
-                    + (made * _mix_numbers(own)[:, None]).sum(0)
-                    + whats
-                )
+                own = _mix_list([colours.get(cta, 0) for cta in range(ctas + 1)])[:, None]
+                whole = _mix_numbers(by_owner + own).sum(0) + (made * own).sum(0) + whats
                 signs = _mix_numbers(by_owner + _mix_numbers(made + _mix_numbers(whole)[None, :])).sum(1)
                 later = {cta: hash((colour, int(signs[cta]))) for cta, colour in colours.items()}
-                if len(set(later.values())) == len(set(colours.values())):
+                distinct, before = len(set(later.values())), len(set(colours.values()))
+                if distinct == before:
                     break
                 colours = later
+                if distinct == len(colours):
+                    break
         return sorted(known.rows, key=lambda cta: (alike[cta], colours.get(cta, 0)))
 
-    def _owned_rows(self) -> tuple[Rows, list[int], Any]:
-        """Return the clocks of all running threads and all other clocks, one a row.
-
-        Each row comes with the CTA that it belongs to, or the number of CTAs if it belongs to none, and with a number
-        that distinguishes the rows of one CTA.
-        """
-        known, last = self.known, len(self.known.rows)
-        blocks, owners, numbers = [], list[int](), list[int]()
-        for cta, w in self.alive:
-            blocks.append(known._wide(cta, known.width)[w * LANES : (w + 1) * LANES, : known.width])
-            owners += [cta] * LANES
-            numbers += range(w * LANES, (w + 1) * LANES)
-        table = np.zeros((0, known.width), np.int32)
-        back = {rank: cta for cta, rank in self.rank.items()}
-        names, held = self.special()
-        if held:
-            table = np.zeros((len(held), known.width), np.int32)
-        for n, (name, row) in enumerate(zip(names, held, strict=True)):
-            table[n, : len(row)] = row
-            owner, number = self._owner(name)
-            owners.append(last if owner is None else back[owner])
-            numbers.append(number)
-        return np.concatenate([*blocks, table]), owners, np.array(numbers, np.int64).astype(np.uint64)
-
-    def _owner(self, name: Any) -> tuple[int | None, int]:
-        """Return the CTA, by its rank, to which a named clock belongs, and a number for its name."""
+    def _owner(self, name: _Name) -> tuple[int | None, int]:
+        """Return the CTA to which a named clock belongs, and a number for its name that depends on no CTA's number."""
         what, key, to = name
         of_cta, kind = self.known.of_cta, _ROWS.index(what)
-        if what in ("fenced", "pending", "behind", "forced"):
+        if what in _OF_THREADS:
             return key // of_cta, hash((kind, key % of_cta, _nameless(to)))
         if what == "copies":
             return key[0] // of_cta, hash((kind, key[0] % of_cta, key[1], to))
@@ -180,6 +159,31 @@ class Key:
             whom = parts(to)[0]
             return (whom if whom >= 0 else own), hash((kind, key[1], _nameless(to)))
         return own, hash((kind, key[1], _nameless(to)))
+
+    def _rename(self, name: _Name) -> tuple[int, Any, int]:
+        """Return the name of a clock with the ranks of CTAs in place of their numbers."""
+        what, key, to = name
+        kind, rank, thread = _ROWS.index(what), self.rank, self._thread
+        if what in _OF_THREADS:
+            return kind, thread(key), rank[to]
+        if what == "copies":
+            return kind, (thread(key[0]), key[1]), to
+        if what in ("own", "seen"):
+            return kind, (thread(key[0]), self._place(key[1])), rank[to]
+        if what == "exited":
+            return kind, rank[key], to
+        if what == "meeting":
+            return kind, self._barrier(key), self._rename_end(to)
+        if what == "barrier":
+            return kind, (self._barrier(key[0]), tuple(tuple(map(thread, sync)) for sync in key[1])), to
+        if what == "given":
+            return kind, self._place(key), rank[to]
+        return kind, self._place(key), self._rename_end(to) if what == "places" else to
+
+    def _rename_end(self, name: int) -> int:
+        """Return a `fence_name` that names no scope, with the rank of the CTA that it ends with."""
+        _, kind, end = parts(name)
+        return fence_name(0, kind, self.rank[end])
 
     # -- other numbers -------------------------------------------------------------------------------------------------
     def _thread(self, thread: Thread) -> Thread:
@@ -204,21 +208,21 @@ class Key:
         return (self._thread(thread), self._place(place), *access), *between
 
     # -- other clocks --------------------------------------------------------------------------------------------------
-    def special(self) -> tuple[list[object], list[Rows]]:
+    def special(self) -> tuple[list[_Name], list[Rows]]:
         """Return the clocks that do not belong to a thread, and a name for each."""
-        names: list[object] = []
+        names: list[_Name] = []
         held: list[Rows] = []
-        tables = self._tables()
-        for name in sorted(tables):
-            for key, to in sorted(tables[name]):
-                names.append((name, key, to))
-                held.append(tables[name][key, to])
+        for what, table in sorted(self._tables().items()):
+            for key, to in sorted(table):
+                names.append((what, key, to))
+                held.append(table[key, to])
         return names, held
 
     def _tables(self) -> dict[str, dict[tuple[Any, int], Rows]]:
-        known, rank, thread, place = self.known, self.rank, self._thread, self._place
-        by_thread = {"fenced": known.fenced, "pending": known.pending}
-        by_both = {"own": known.own, "seen": known.seen}
+        known = self.known
+        by_key: dict[str, dict[Any, Any]] = {
+            "fenced": known.fenced, "pending": known.pending, "own": known.own, "seen": known.seen,
+        }  # fmt: skip
         there = {
             WIDE,
             *self.living,
@@ -232,37 +236,31 @@ class Key:
             return bool(kind) and to in there and end in there
 
         tables: dict[str, dict[tuple[Any, int], Rows]] = {
-            **{name: {(thread(t), rank[to]): row
-                      for t, rows in table.items() for to, row in rows.items() if is_held(to)}
-               for name, table in by_thread.items()},
-            **{name: {((thread(t), place(p)), rank[to]): row
-                      for (t, p), rows in table.items() for to, row in rows.items() if is_held(to)}
-               for name, table in by_both.items()},
-            **{name: {(thread(t), rank[end]): row
-                      for t, rows in table.items() for end, row in rows.items() if end in there}
+            **{name: {(key, to): row for key, rows in table.items() for to, row in rows.items() if is_held(to)}
+               for name, table in by_key.items()},
+            **{name: {(t, end): row for t, rows in table.items() for end, row in rows.items() if end in there}
                for name, table in (("behind", known.behind), ("forced", known.forced))},
-            "meeting": {(self._barrier(key), fence_name(0, n, rank[end])): row
+            "meeting": {(key, fence_name(0, n, end)): row
                         for key, both in known.meeting.items() if key[0] in self.living
                         for n, rows in enumerate(both, 1) for end, row in rows.items() if end in there},
-            "exited": {(rank[cta], 0): row for cta, row in known.exited.items() if cta in self.living},
-            "barrier": {((self._barrier(key), tuple(tuple(map(thread, s)) for s in syncs)), 0): row
+            "exited": {(cta, 0): row for cta, row in known.exited.items() if cta in self.living},
+            "barrier": {((key, syncs), 0): row
                         for key, (row, syncs, _) in known.given.items() if key[0] in self.living},
         }  # fmt: skip
         tables["copies"] = {
-            ((thread(t), bulk), n): self._row(columns) for (t, bulk), groups in known.groups.items()
-            for n, columns in enumerate(groups) if t // known.of_cta in self.living
+            (key, n): self._row(columns) for key, groups in known.groups.items()
+            for n, columns in enumerate(groups) if key[0] // known.of_cta in self.living
         }  # fmt: skip
         given, places, observed = {}, {}, {}
         for at, location in known.locations.items():
             if at[0] >= 0 and at[0] not in self.living:
                 continue
-            given.update({(place(at), rank[to]): row for to, row in location.given.items() if is_held(to)})
+            given.update({(at, to): row for to, row in location.given.items() if is_held(to)})
             for n, fences in enumerate((location.written, location.read), 1):
-                named = {fence_name(0, n, rank[end]): row for end, row in fences.items() if end in there}
-                places.update({(place(at), name): row for name, row in named.items()})
+                places.update({(at, fence_name(0, n, end)): row for end, row in fences.items() if end in there})
             row = np.zeros(known.width, np.int32)
             row[list(location.observed)] = list(location.observed.values())
-            observed[place(at), 0] = row
+            observed[at, 0] = row
         return {**tables, "given": given, "places": places, "observed": observed}
 
     def _row(self, columns: Iterable[int]) -> Rows:
@@ -270,44 +268,79 @@ class Key:
         row[list(columns)] = 1
         return row
 
-    def _hash_cells(self, hashed: Any, table: Rows) -> None:
-        """Hash which owners of the table's clocks have observed each recorded access."""
-        known, rank = self.known, self.rank
-        cells = [(p, cell) for p, cell in known.cells.items() if p[0] < 0 or p[0] in self.living]
-        keys = [(e.thread, e.mark, e.column, e.written) for _, cell in cells for entries in cell for e in entries]
-        if not keys:
+    # -- accesses ------------------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def _entries(self) -> _Entries:
+        number: dict[tuple[int, int, int, int], int] = {}
+        of_mark, whats, owners = list[int](), list[int](), list[int]()
+        for (own, at), cell in self.known.cells.items():
+            if own >= 0 and own not in self.living:
+                continue
+            for part, entries in enumerate(cell):
+                for e in entries:
+                    mark = e.thread, e.mark, e.column, e.written
+                    of_mark.append(number.setdefault(mark, len(number)))
+                    whats.append(hash((at, part, e.kind, e.size, e.reach)) & _ALL_BITS)
+                    owners.append(own)
+        return _Entries(np.array([*number]), np.array(of_mark), np.array(whats, np.uint64), owners)
+
+    @functools.cached_property
+    def _known_by_cta(self) -> Any:
+        """For each running CTA, a number for each mark: it depends on which of its threads have observed the mark."""
+        known = self.known
+        blocks = [known._wide(cta, known.width)[w * LANES : (w + 1) * LANES, : known.width] for cta, w in self.alive]
+        bits = np.packbits(_knows(np.concatenate(blocks), self._entries.marks), axis=0)
+        words = np.ascontiguousarray(bits.T).view(np.uint32).astype(np.uint64)  # one for each mark and warp
+        mixed = _mix_numbers(words + _mix_numbers(np.array([w for _, w in self.alive], np.uint64)))
+        starts = [n for n, (cta, _) in enumerate(self.alive) if not n or cta != self.alive[n - 1][0]]
+        return np.add.reduceat(mixed, starts, axis=1).T
+
+    @functools.cached_property
+    def _known_by_others(self) -> Any:
+        """For each clock that belongs to no thread, a 1 for each mark that it has observed."""
+        table = np.zeros((len(self.held), self.known.width), np.int32)
+        for n, row in enumerate(self.held):
+            table[n, : len(row)] = row
+        return _knows(table, self._entries.marks).astype(np.uint64)
+
+    def _hash_cells(self, hashed: Any, names: Sequence[tuple[int, Any, int]]) -> None:
+        """Hash which owners of clocks have observed each recorded access.  `names` has the names of other clocks."""
+        entries, rank, warps = self._entries, self.rank, self.known.warps
+        if not entries.owners:
             return
-        number = dict.fromkeys(keys)
-        packed = np.packbits(_knows(table, number), axis=0).T.tobytes()
-        size = len(packed) // len(number)
-        warps = known.of_cta // LANES
-        names = {cta * warps + w: (rank[cta], w) for cta, w in self.alive}
-        digests = {
-            key: hash((packed[n * size : n * size + size], (w := names.get(key[0] // LANES)) and (w, key[0] % LANES)))
-            for n, key in enumerate(number)
-        }
-        told, of_entry = 0, map(digests.__getitem__, keys)
-        for place, cell in cells:
-            of_parts = [
-                frozenset([(next(of_entry), e.kind, e.size, e.reach) for e in part]) if part else _NONE for part in cell
-            ]
-            told ^= hash(((rank[place[0]], place[1]), *of_parts))
-        hashed.update(repr((len(cells), told)).encode())
+        ranks = np.array([rank[cta] for cta in self.running], np.uint64)
+        told = _mix_numbers(self._known_by_cta + _mix_numbers(ranks)[:, None]).sum(0)
+        told += (self._known_by_others * _mix_list([hash(name) for name in names])[:, None]).sum(0)
+        running = np.zeros(self.known.total // LANES + 1, np.uint64)  # the last one is no running warp
+        for cta, w in self.alive:
+            running[cta * warps + w] = rank[cta] * warps + w + 1
+        threads = entries.marks[:, 0]
+        warp = running[np.where((threads >= 0) & (threads < self.known.total), threads // LANES, -1)]
+        told += _mix_numbers(warp * np.uint64(LANES) + np.where(warp > 0, threads % LANES, 0).astype(np.uint64))
+        owners = np.array([rank[own] + 1 if own >= 0 else 0 for own in entries.owners], np.uint64)
+        made = np.unique(_mix_numbers(told[entries.of_mark] + _mix_numbers(entries.whats + _mix_numbers(owners))))
+        hashed.update(made.tobytes())
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def _nameless(to: int) -> int:
     """Return a scope key, or an encoded `fence_name`, with every CTA replaced by 0."""
     whom, kind, end = parts(to)
     return fence_name(min(whom, 0), kind, min(end, 0)) if kind else min(whom, 0)
 
 
-def _knows(table: Rows, entries: Iterable[tuple[int, int, int, int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return a table: whether the clock in a row has observed an access (thread, mark, column, written) in a column."""
-    threads, marks, columns, counts = np.array(list(entries)).T
-    known: np.ndarray[Any, np.dtype[np.bool_]] = (table[:, threads] >= marks) | (
-        (columns > 0) & (table[:, columns] >= counts)
-    )
+def _knows(table: Rows, marks: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return a table: whether the clock in a row has observed the mark of a column."""
+    threads, intervals, columns, counts = marks.T
+    known: np.ndarray[Any, np.dtype[np.bool_]] = table[:, threads] >= intervals
+    of_columns = np.flatnonzero(columns > 0)
+    if len(of_columns):
+        known[:, of_columns] |= table[:, columns[of_columns]] >= counts[of_columns]
     return known
+
+
+def _mix_list(numbers: Iterable[int]) -> Any:
+    return _mix_numbers(np.array([number & _ALL_BITS for number in numbers], np.uint64))
 
 
 def _mix_numbers(numbers: Any) -> Any:

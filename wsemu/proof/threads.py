@@ -1021,16 +1021,17 @@ class Knowledge:
         """
         if not self.living():
             return b""
-        order = list(self.rows)
+        key, order = Key(self), list(self.rows)
         if alike is not None:
             order.sort(key=lambda cta: alike[cta])
-            if len({alike[cta] for cta in self.living()}) < len(self.living()):
-                order = Key(self, order).distinguish_ctas(alike)
-        return Key(self, order).digest_bytes()
+            if len({alike[cta] for cta in key.living}) < len(key.living):
+                order = key.distinguish_ctas(alike)
+        return key.digest_bytes(order)
 
-    def cta_rows(self, cta: int) -> tuple[list[object], Rows]:
+    def cta_rows(self, cta: int) -> tuple[Sequence[object], Rows]:
         """Return all clocks of a CTA: those of its threads, then others, and the names of the others."""
-        names, others = Key(self, [cta]).special()
+        key = Key(self)
+        names, others = key.names, key.held
         rows = self._wide(cta, self.width)[:, : self.width]
         table = np.zeros((len(others), self.width), np.int32)
         for n, row in enumerate(others):

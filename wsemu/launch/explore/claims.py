@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.launch.explore.partial import AmbiguousError, Code, Partial, to_truths
+from wsemu.launch.explore.spending import PRICE
 from wsemu.launch.explore.ways import UnfitError, is_own
 from wsemu.model.control_flow import successors
 from wsemu.model.data import NamedTuple, dataclass, field
@@ -208,7 +209,8 @@ class Claims:
         """The values with which each cell is compared."""
         self.touched: dict[int, Touch] = {}
         threads = bound.configuration.ctas * math.prod(bound.configuration.block)
-        self.most = (MOST_STEPS + STEPS_OF_THREAD * threads) * bound.effort
+        most = MOST_STEPS + STEPS_OF_THREAD * threads
+        self.effort, self.most, self.price = bound.effort, most * bound.effort, PRICE / most
         self.steps = self.accesses = 0
 
     def is_proven(self) -> bool:
@@ -223,8 +225,6 @@ class Claims:
             self._check_ends()
         except (AmbiguousError, UnfitError):
             return False
-        finally:
-            self.bound.spend_effort(self.steps / MOST_STEPS)
         return not any(touch.conflicts() for touch in self.touched.values())
 
     @property
@@ -327,7 +327,8 @@ class Claims:
                 if value in node.after:
                     continue
                 self.steps += 1
-                if self.steps > self.most:
+                self.bound.account.spend(self.price)
+                if self.steps > self.most or self.bound.account.is_spent:
                     raise UnfitError
                 count = len(nodes)
                 key = node.after[value] = self._enter(thread, self._step(thread, node, value))
@@ -398,7 +399,7 @@ class Claims:
     # -- checks -------------------------------------------------------------------------------------------------------
     def _touch(self, thread: Thread, access: Access) -> None:
         self.accesses += 1
-        if self.accesses > MOST_ACCESSES * self.bound.effort:
+        if self.accesses > MOST_ACCESSES * self.effort:
             raise UnfitError
         for at in range(access.start, access.start + access.size):
             known = self.touched.get(at)

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 MOST_MOVES, MOST_STATES = 500, 2_000
 """maximum number of moves of single CTAs, each with one result of its access; maximum number of states of the launch"""
+MOVE = 1.5
+"""number of steps that a move counts as"""
 MOST_GROUPS = 24
 """maximum number of groups of symmetric CTAs; the search restarts with each further group"""
 MOST_KEPT = 1 << 30
@@ -294,13 +296,14 @@ class Crowds:
 
     def _step(self, cta: int, local: Local, ask: Ask, value: bytes, path: tuple[Step, ...]) -> Ran:
         if (cta, path) not in self.known:
-            if len(self.known) >= MOST_MOVES * self.session.effort or self._is_full():
+            if len(self.known) >= MOST_MOVES * self.session.effort or self._is_full() or self.session.is_spent:
                 raise UnfitError
             session, size = self.session, self._size(ask)
             session.load(cta, local.ran[cta].saved)
             put_back(self.bound, self.initial)
             session.write(ask.place, int.from_bytes(value, "little"), size)
             moved = session.go(ask._replace(cta=cta))
+            session.spend(MOVE, moved.made)
             self.known[cta, path] = self._run_group(
                 cta, moved, self._read_value([d for d, _ in self.bound.segments], ask.place)
             )

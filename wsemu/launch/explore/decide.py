@@ -65,8 +65,9 @@ MAX_FOLLOWED = 20_000
 """warp instructions of a launch whose undefined values are followed in an order"""
 MOST_DRAWING_CTAS = 256
 """maximum number of CTAs that draw numbers and are each decided alone"""
-LEAST_SHARE = 1 / 4
-"""minimum fraction of the effort for the orders of all strong accesses if the orders of some of them decide nothing"""
+LEAST_SHARE, MOST_OF_FIRST = 1 / 4, 3 / 4
+"""if the orders of some strong accesses decide nothing: minimum fraction of the effort for the orders of all, and
+maximum fraction of the account for the orders of some"""
 FEW_STEPS, FEW_COPYING_STEPS = 400, 200
 """number of steps of a search before CTAs are counted or examined one at a time, because the search finds more results
 in arrays; it is smaller with copies, which take longer"""
@@ -132,7 +133,9 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool 
     data = find_data(bound, places, ordered)
     said = warned = None
     if data:
-        attempt = _Attempt(bound, places, ordered - data, data, first=first)
+        account = bound.account
+        part = bound if bound.is_other else bound._replace(account=account.part(MOST_OF_FIRST * account.left))
+        attempt = _Attempt(part, places, ordered - data, data, first=first)
         said = attempt.decide(left)
         if said is not None and said.proven:
             return said
@@ -186,7 +189,8 @@ def _weigh(session: Session, bound: Bound) -> None:
     take longer."""
     session.start()
     waiting = sum(len(session.asks(cta)) for cta in range(session.ctas))
-    session.effort /= 1 + waiting / LANES_PER_UNIT + _state_bytes(bound) // BYTES_PER_UNIT
+    session.weight = 1 + waiting / LANES_PER_UNIT + _state_bytes(bound) // BYTES_PER_UNIT
+    session.effort /= session.weight
 
 
 def _polling_session(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> Polls:
@@ -242,7 +246,7 @@ class _Attempt:
                 return said
             apart, crowded = suits(bound), not (asynchronous or mixed) and session.ctas > 1
             several, few = session.ctas > 1, FEW_COPYING_STEPS if asynchronous else FEW_STEPS
-            proves = bound.allowance is not None
+            proves = bound.is_other
             search = self._search(session, Knowledge, samples=False, most=few if several and not proves else 0)
             result = self._spend(search)
             if several and not mixed and result.why:
@@ -290,12 +294,9 @@ class _Attempt:
 
     def _spend(self, search: Search) -> Result:
         """Run the search of another program with the effort that is left."""
-        bound, effort = self.bound, self.bound.effort
-        if bound.allowance is not None:
+        if self.bound.is_other:
             search.more = 1
-        result = search.run()
-        bound.spend_effort(effort * search.spent / max(search.all, 1))
-        return result
+        return search.run()
 
     def _decide_by_draws(self) -> Decided | None:
         put_back(self.bound, self.initial)

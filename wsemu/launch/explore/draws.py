@@ -299,11 +299,12 @@ class Draws:
         """Run the segment that a number leads to."""
         session, cta = self.session, state.cta
         self.spent += 1
-        if self.spent > MOST_SEGMENTS * self.effort or self.accessed > MOST_TOUCHES * self.effort:
+        if self.spent > MOST_SEGMENTS * self.effort or self.accessed > MOST_TOUCHES * self.effort or session.is_spent:
             raise _OtherwiseError
         session.load(cta, state.saved)
         session.load_memory(state.memory)
         moved = self._draw_number(state.ask, number)
+        session.spend(1, moved.made)
         child = State(
             cta, None, None, state.known.copy(), state.ask, state.segments, state.floors, dict(state.last),
             state.marks.copy(), (*state.numbers, number),
@@ -513,7 +514,8 @@ class Draws:
             for step in state.after:
                 if (key, step) in left:
                     runs += 1
-                    if runs > MOST_RUNS * self.effort:
+                    self.session.spend(1)
+                    if runs > MOST_RUNS * self.effort or self.session.is_spent:
                         raise _OtherwiseError
                     self._run(state.cta, (*state.numbers, *self._find_path(key, step, left, ends)))
 

@@ -34,6 +34,7 @@ from wsemu.launch.explore.counters import (
 from wsemu.launch.explore.flag_reads import FlagReads, Past
 from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import find_polls, find_rows
+from wsemu.launch.explore.spending import STEP
 from wsemu.launch.explore.together import Together
 from wsemu.launch.explore.ways import UnfitError, is_own
 from wsemu.model.isa import (
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 4_000
 """maximum number of ordered accesses, including those that test whether a wait continues"""
+READ = 0.4
+"""number of steps that an ordered access counts as: it saves no state"""
 Thread = tuple[int, int, int]
 """CTA, warp, lane"""
 
@@ -90,7 +93,8 @@ class Flags:
         self.segments, self.uninitialized = bound.segments, bound.uninitialized
         self.polls = find_polls(bound.program, ordered)
         self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
-        self.most = int(MOST_STEPS * session.effort)
+        half = session.account.left / 2 / (READ * STEP * session.weight)  # the rest is for the search
+        self.most = int(min(MOST_STEPS * session.effort, half))
         self.steps = 0
         self.reads = FlagReads(session, self.code, self.count_step)
         self.values: dict[Place, list[bytes]] = {}
@@ -229,7 +233,8 @@ class Flags:
     def count_step(self) -> None:
         """Raise UnfitError if the accesses become too many."""
         self.steps += 1
-        if self.steps > self.most:
+        self.session.spend(READ)
+        if self.steps > self.most or self.session.is_spent:
             raise UnfitError
 
 

@@ -235,8 +235,9 @@ class Messages:
     def _step(self, state: State, ask: Ask, value: bytes, message: Message | None) -> State | None:
         session, cta = self.session, state.cta
         self.steps += 1
-        self.spent += 1 + state.knowledge.of_cta * state.knowledge.width / CLOCKS
-        if self.spent > MOST_STEPS * session.effort:
+        cost = 1 + state.knowledge.of_cta * state.knowledge.width / CLOCKS
+        self.spent += cost
+        if self.spent > MOST_STEPS * session.effort or session.is_spent:
             raise UnfitError
         if self.steps * session.state_bytes() > MOST_KEPT:
             raise UnfitError
@@ -249,6 +250,7 @@ class Messages:
                 row[knowledge.total + message.number] = 1
             knowledge.locations[ask.place] = Location({}, {_WIDE: row} if message is not None else {})
         moved = session.go(ask)
+        session.spend(cost, moved.made)
         wrote = self._writes(ask, moved.made)
         if wrote and ask.place[0] < 0 and self.writer.setdefault(ask.place, cta) != cta:
             raise UnfitError

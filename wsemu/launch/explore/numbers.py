@@ -31,6 +31,7 @@ from wsemu.launch.explore.claims import (
     find_later,
 )
 from wsemu.launch.explore.partial import ELEMENTS, AmbiguousError, Code, make_value
+from wsemu.launch.explore.spending import PRICE
 from wsemu.launch.explore.ways import UnfitError, is_own
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import (
@@ -340,7 +341,7 @@ class Numbers:
         """`passes` returns whether a finding is harmless."""
         self.bound, self.session, self.passes = bound, session, passes
         self.code = bound.program.code.tolist()
-        self.plans = Strong(bound, atomics)
+        self.plans, self.most = Strong(bound, atomics), MOST_ACCESSES * bound.effort
         self.initial = [content.copy() for content, _ in bound.segments]
         self.starts: dict[tuple[int, int], Snapshot] = {}
         """Each warp before its first strong access."""
@@ -364,8 +365,6 @@ class Numbers:
             return proven and not self.plans.executed & self.plans.unwritten and self.record.are_separate()
         except (AmbiguousError, UnfitError):
             return False
-        finally:
-            self.bound.spend_effort(self.accesses / MOST_ACCESSES)
 
     # -- threads ------------------------------------------------------------------------------------------------------
     def _begin(self) -> None:
@@ -426,7 +425,7 @@ class Numbers:
         rounds = max((len(self._list_numbers(counter)) for counter in self.tracked), default=1)
         if rounds == 1:
             return True
-        if self.accesses + rounds * self.of_round > MOST_ACCESSES * self.bound.effort:
+        if self.accesses + rounds * self.of_round > self.most:
             return False
         self._follow_rounds(rounds)
         return self.record.satisfies(self.guess)
@@ -604,7 +603,8 @@ class Numbers:
 
     def count(self) -> None:
         self.accesses += 1
-        if self.accesses > MOST_ACCESSES * self.bound.effort:
+        self.bound.account.spend(PRICE / MOST_ACCESSES)
+        if self.accesses > self.most or self.bound.account.is_spent:
             raise UnfitError
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from wsemu.evidence.places import Places
 from wsemu.launch.explore.arrays import put_back
+from wsemu.model.bound import Account
 from wsemu.model.codes import CODES, SCHEDULES
 from wsemu.model.control_flow import STEERS
 from wsemu.model.data import replace
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
     from wsemu.proof.taint import Influence
 
+ACCOUNT, MOST_OF_ORDERS = 1.5, 2 / 3
+"""for one unit of effort: what all methods together may use to decide a launch, which takes about 2 seconds; and the
+part of it that the interleavings may use, because other programs may follow"""
 PATIENCE = 100_000
 """warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
 SLOW_PATIENCE = 5_000
@@ -39,6 +43,8 @@ class Orders:
 
     def __init__(self, bound: Bound, segment_of: dict[int, int], *, first: bool = False) -> None:
         """With `first`, one failing interleaving is enough; whether all fail need not be determined."""
+        if not bound.is_other:
+            bound = bound._replace(account=Account(ACCOUNT * bound.settings.effort))
         self.bound, self.segment_of, self.first = bound, segment_of, first
         self.known: Decided | None = None
         self.needed: Residency | None = None
@@ -154,7 +160,11 @@ class Orders:
             return None
         # influence is computed for all arrays; later code decides which findings are reported
         budget = min(chosen.budget, 2 * self.few) if self.stays else chosen.budget
-        bound = self.bound._replace(settings=replace(chosen, checkers=chosen.checkers | {*SCHEDULES}, budget=budget))
+        account = self.bound.account
+        if not self.bound.is_other:
+            account = account.part(MOST_OF_ORDERS * account.left)
+        wanted = replace(chosen, checkers=chosen.checkers | {*SCHEDULES}, budget=budget)
+        bound = self.bound._replace(settings=wanted, account=account)
         before = initial()
         kept = all(data is not None for data in before)
         if not kept or not feasible(bound, places):

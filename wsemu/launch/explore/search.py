@@ -328,8 +328,9 @@ class Search:
         return self.run()
 
     def _is_spent(self, stack: list[Node]) -> bool:
-        """Return whether the search has used up its steps, or the memory for states on its path."""
-        if len(stack) * self.state_bytes > MOST_BYTES:
+        """Return whether the search has used up its steps, the account of the launch, or the memory for states on its
+        path.  A search that generalizes a deadlock to every schedule has its own few steps."""
+        if len(stack) * self.state_bytes > MOST_BYTES or (self.session.is_spent and self.hangs is None):
             return True
         if self.spent < self.most:
             return False
@@ -379,6 +380,7 @@ class Search:
             for ask in lanes:
                 self.result.steps += 1
                 self.spent += 1
+                session.spend(1)
                 if not all(map(self._passes, session.go(ask).findings)) or session.digest_memory() != node.digest:
                     return False
             if session.digest(cta) != node.digests[cta]:
@@ -582,7 +584,9 @@ class Search:
         session.load_memory(node.memory)
         moved = session.go(ask)
         self.result.steps += 1
-        self.spent += self._cost(known)
+        cost = self._cost(known)
+        self.spent += cost
+        session.spend(cost, moved.made)
         digest, memory = session.digest(cta), session.digest_memory()
         same = digest == node.digests[cta] and memory == node.digest and moved.status == node.status[cta]
         child = Node(

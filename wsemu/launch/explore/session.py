@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from wsemu.launch.explore.spending import Spending
 from wsemu.machine import state as layout
 from wsemu.machine.readout import event_of
 from wsemu.machine.state import address_of
@@ -40,7 +41,7 @@ from wsemu.proof.threads import Made
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from wsemu.model.bound import Bound
+    from wsemu.model.bound import Account, Bound
     from wsemu.model.outcome import RawFinding
     from wsemu.proof.names import Named
 
@@ -89,6 +90,10 @@ class Session(Protocol):
     asynchronous: bool
     effort: float
     """factor for the maximum number of accesses that may be performed to decide the launch"""
+    account: Account
+    """the effort that is left to decide the launch"""
+    weight: float
+    """number of steps that a step counts as, because it takes longer"""
     grown: bool
     """true if bytes of shared memory turned out to matter that were not part of states so far"""
     named: Named | None
@@ -160,6 +165,13 @@ class Session(Protocol):
         """Return the locations where lanes may conflict, for a further run that watches them; empty if this run is
         sufficient."""
 
+    def spend(self, steps: float, made: list[Made] | None = None) -> None:
+        """Draw a number of steps from the account of the launch, the last of which has these events."""
+
+    @property
+    def is_spent(self) -> bool:
+        """True if the account is used up."""
+
     def close(self) -> None:
         """Release the memory of the session."""
 
@@ -194,7 +206,7 @@ _TOLD = np.array([kind not in (*FENCES, "atomic") for kind in layout.EVENT_KINDS
 _ACCESS, _COPY = layout.EVENT_KINDS.index("access"), layout.EVENT_KINDS.index("copy")
 
 
-class VmSession:
+class VmSession(Spending):
     """A session on the VM."""
 
     def __init__(
@@ -211,7 +223,7 @@ class VmSession:
         """findings of each CTA on the path to its state"""
         self.grown = self.rounds = False
         self.bound, self.program = bound, bound.program
-        self.effort = bound.effort
+        self.effort, self.account, self.weight = bound.effort, bound.account, 1.0
         self.named: Named | None = None
         self.initial = [data.copy() for data, _ in bound.segments]
         self.budget, self.patience = chosen.budget, min(chosen.budget, MOST_INSTRUCTIONS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.explore.session import TRYING, Ask, Looking, Moved, Snapshot, bytes_around
+from wsemu.launch.explore.spending import Spending
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, FIRST_ARRAY, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
 from wsemu.model.outcome import FENCES, Trace, TraceRequest
@@ -32,7 +33,7 @@ def _is_shared(address: int) -> bool:
     return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT == SHARED
 
 
-class SlowSession:
+class SlowSession(Spending):
     """A session on the reference interpreter."""
 
     def __init__(
@@ -45,7 +46,7 @@ class SlowSession:
         self.program, self.segments = bound.program, bound.segments
         self.initial = [data.copy() for data, _ in bound.segments]
         self.live = live_rows(bound.program)
-        self.effort = bound.effort
+        self.effort, self.account, self.weight = bound.effort, bound.account, 1.0
         self.named: Named | None = None
         options = Options(
             looking.races, chosen.lockstep, True, "initialised" in chosen.checkers, False, bound.uninitialized,

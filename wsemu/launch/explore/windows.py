@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.explore.partial import AmbiguousError, Choice, Code, Partial, Scratch, Votes, find_vote, find_word
+from wsemu.launch.explore.spending import PRICE
 from wsemu.launch.explore.ways import UnfitError, is_own
 from wsemu.model.control_flow import successors
 from wsemu.model.data import dataclass, field
@@ -99,7 +100,7 @@ class Windows:
         self.runs = self.begun = 0
         """number of paths in total, and before the current barrier"""
         sizes = [len(content) for content, _ in bound.segments]
-        self.effort = bound.effort if bound.allowance is None else bound.allowance.left
+        self.effort = max(bound.account.left, 0.0) if bound.is_other else bound.effort
         """The whole rest of the effort, because no other method follows."""
         self.most_at_once = MOST_AT_ONCE * bound.settings.effort
         self.bases = np.cumsum([0, *sizes])
@@ -119,13 +120,17 @@ class Windows:
             self._check_plain()
         except UnfitError:
             return False
-        finally:
-            self.bound.spend_effort(self.runs / MOST_RUNS)
         return True
+
+    def _count_run(self) -> None:
+        self.runs += 1
+        self.bound.account.spend(PRICE / MOST_RUNS)
+        self._check_effort(self.runs)
 
     def _check_effort(self, runs: int) -> None:
         """Check that the number of paths is small enough; later CTAs have no fewer than earlier ones."""
-        if runs > MOST_RUNS * self.effort or self.runs - self.begun > self.most_at_once:
+        spent = self.bound.account.is_spent
+        if runs > MOST_RUNS * self.effort or self.runs - self.begun > self.most_at_once or spent:
             raise UnfitError
 
     # -- a CTA --------------------------------------------------------------------------------------------------------
@@ -311,8 +316,7 @@ class Windows:
         pending = [choice]
         while pending:
             taken = pending.pop()
-            self.runs += 1
-            self._check_effort(self.runs)
+            self._count_run()
             try:
                 child, left = node.follow(taken, sizes)
                 if not child.loads():
@@ -330,8 +334,7 @@ class Windows:
     def _follow_each(self, node: Partial, choice: Choice) -> Iterator[tuple[Choice, Partial]]:
         """Yield one path for each value of a load: the actions of a lane depend on its own loads alone."""
         for n in range(max(map(len, choice.values()))):
-            self.runs += 1
-            self._check_effort(self.runs)
+            self._count_run()
             taken = {lane: values[max(len(values) - 1 - n, 0)] for lane, values in choice.items()}
             child = node.copy()
             child.choose({lane: (value, 0) for lane, value in taken.items()})
