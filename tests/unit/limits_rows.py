@@ -138,8 +138,10 @@ copies of padded types
     test_tensor_copies.py::test_limits_of_elements_with_padding_are_reported
 padding in shared memory after
     test_tensor_copies.py::test_16_elements_with_padding_are_copied_to_16_bytes_and_the_padding_is_kept
-im2col::w; in im2col mode, copies of
+in im2col mode, copies of
     test_copy_modes.py::test_pixels_outside_of_the_box_are_not_modelled
+in the modes `im2col::w` and
+    test_copy_modes.py::test_lines_that_are_modelled
 measured only in part: stores of interleaved
     -
 stores of up to 15 bytes past

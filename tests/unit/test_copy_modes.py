@@ -1,4 +1,4 @@
-"""Tensor copies that name four rows (gather4, scatter4) or pixels (im2col), in both engines, against a list of rows.
+"""Tensor copies of four rows (gather4, scatter4) or of pixels (im2col, im2col::w), in both engines, against lists.
 
 An H200 agrees with the walk of pixels in 2,000 random loads.
 """
@@ -6,13 +6,13 @@ An H200 agrees with the walk of pixels in 2,000 random loads.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import wsemu
-from wsemu.model.tensor_map import Im2col, MapFields, TensorMap, refuse_pixels
+from wsemu.model.tensor_map import LINE, LONG_LINE, Im2col, MapFields, TensorMap, refuse_pixels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -215,11 +215,11 @@ def walk(array: Any, fields: MapFields, at: list[int], offsets: list[int]) -> An
     return np.array(found, np.uint32)
 
 
-def unswizzle(words: Any, fields: MapFields) -> Any:
+def unswizzle(words: Any, fields: MapFields, rows: int) -> Any:
     """The words of a tile as rows."""
     assert fields.im2col is not None
     found = []
-    for row in range(fields.im2col.pixels):
+    for row in range(rows):
         line = []
         for n in range(fields.im2col.channels):
             address = row * fields.pitch + 4 * n
@@ -243,7 +243,7 @@ def test_pixels_are_those_of_the_walk(seed: int, engine: Engine):
     size = fields.row_bytes * fields.im2col.pixels
     out, report = load(copy, size, TensorMap.of(array, fields), engine)
     assert report.verdict == "verified", report.notes
-    assert (unswizzle(out, fields) == walk(array, fields, at, offsets)).all()
+    assert (unswizzle(out, fields, fields.im2col.pixels) == walk(array, fields, at, offsets)).all()
 
 
 @ENGINES
@@ -270,6 +270,118 @@ def test_pixels_outside_of_the_box_are_not_modelled(operand: str, engine: Engine
     copy = "mov.u16 %h0, 0; mov.u16 %h1, 256;"
     copy += f"cp.async.bulk.tensor.4d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r2], {operand};"
     _, report = load(copy, 384, TensorMap.of(np.zeros((2, 4, 5, 8), np.uint32), fields), engine)
+    assert report.verdict == "incomplete"
+
+
+# -- lines of pixels ---------------------------------------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """A copy of pixels along one dimension."""
+
+    fields: MapFields
+    at: list[int]
+    halo: int
+    offset: int
+
+    @property
+    def pixels(self) -> int:
+        assert self.fields.im2col is not None
+        return (128 if self.fields.im2col.line == LONG_LINE else self.fields.im2col.pixels) + self.halo
+
+    def walk(self) -> list[tuple[int, ...]]:
+        """The coordinates of the pixels, of the halo last."""
+        assert self.fields.im2col is not None
+        low, high = (corner[0] for corner in (self.fields.im2col.lower, self.fields.im2col.upper))
+        x, *between, image = self.at[1:]
+        found: list[tuple[int, ...]] = []
+        while len(found) < self.pixels:
+            found.append((x + self.offset, *between, image))
+            x += self.fields.steps[1]
+            if x > self.fields.extents[1] - 1 + high:
+                x, image = low, image + 1
+        return found
+
+    def copy(self) -> str:
+        mode = "im2col::w::128" if self.fields.im2col and self.fields.im2col.line == LONG_LINE else "im2col::w"
+        return (
+            f"mov.u16 %h0, {self.halo}; mov.u16 %h1, {self.offset}; "
+            f"cp.async.bulk.tensor.{self.fields.rank}d.shared::cta.global.{mode}.mbarrier::complete_tx::bytes "
+            f"[%r2], [%rd2, {listed(self.at)}], [%r3], {{%h0, %h1}};"
+        )
+
+    def load(self, engine: Engine) -> tuple[Any, Any, wsemu.Report]:
+        """Return the rows that the copy leaves in shared memory, and those that it should."""
+        array = np.arange(1, np.prod(self.fields.extents) + 1, dtype=np.uint32).reshape(self.fields.extents[::-1])
+        out, report = load(self.copy(), self.fields.row_bytes * self.pixels, TensorMap.of(array, self.fields), engine)
+        rows = []
+        for place in self.walk():
+            inside = all(0 <= x < extent for x, extent in zip(place, self.fields.extents[1:], strict=True))
+            channels = range(self.at[0], self.at[0] + self.fields.row_bytes // 4)
+            rows.append(
+                [array[(*place[::-1], c)] if inside and 0 <= c < self.fields.extents[0] else 0 for c in channels]
+            )
+        return unswizzle(out, self.fields, self.pixels), np.array(rows, np.uint32), report
+
+
+def random_line(g: random.Random, line: int) -> Line:
+    """A copy whose halo is in the image of the last other pixel."""
+    while True:
+        rank = g.randint(3, 5)
+        swizzle = g.choice((2, 3))
+        channels = 4 << swizzle
+        extents = (channels + 4 * g.randint(-1, 2), g.randint(3, 9), *(g.randint(1, 3) for _ in range(rank - 2)))
+        strides = tuple(4 * int(np.prod(extents[: n + 1])) for n in range(rank - 1))
+        steps = (1, g.randint(1, 3), *(1,) * (rank - 2))
+        im2col = Im2col((g.randint(-2, 1),), (g.randint(-1, 1),), channels, g.randint(1, 24), line)
+        fields = MapFields("u32", 0, extents, strides, (), steps, 0, swizzle, im2col=im2col)
+        if refuse_pixels(fields):
+            continue
+        first = g.randint(im2col.lower[0] - 2, extents[1] - 1 + im2col.upper[0])
+        at = [4 * g.randint(-1, 1), first, *(g.randint(-1, e) for e in extents[2:-1]), g.randint(-1, extents[-1])]
+        halo = g.randint(0, 3) if line == LINE else 0
+        found = Line(fields, at, halo, g.randint(0, 3))
+        if found.walk()[-1][-1] == found.walk()[-1 - halo][-1]:
+            return found
+
+
+@ENGINES
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("line", [LINE, LONG_LINE])
+def test_pixels_of_a_line_are_those_of_the_walk(line: int, seed: int, engine: Engine):
+    out, wanted, report = random_line(random.Random(seed), line).load(engine)
+    assert report.verdict == "verified", report.notes
+    assert (out == wanted).all()
+
+
+def line_map(line: int = LINE, pixels: int = 10) -> MapFields:
+    """A map of 4 images of 3 x 9 pixels of 16 words."""
+    im2col = Im2col((0,), (0,), 16, pixels, line)
+    return MapFields("u32", 0, (16, 9, 3, 4), (64, 576, 1728), (), (1, 1, 1, 1), 0, 2, im2col=im2col)
+
+
+@ENGINES
+@pytest.mark.parametrize(("first", "halo", "offset", "verdict"), [
+    (0, 8, 0, "verified"), (-3, 0, 31, "verified"), (0, 9, 0, "incomplete"), (9, 0, 0, "incomplete"),
+    (0, 512, 0, "incomplete"), (0, 0, 32, "incomplete"),
+])  # fmt: skip
+def test_lines_that_are_modelled(first: int, halo: int, offset: int, verdict: str, engine: Engine):
+    """A halo that continues in another image is not, nor is a line that begins past its box."""
+    _, _, report = Line(line_map(), [0, first, 1, 0], halo, offset).load(engine)
+    assert report.verdict == verdict
+
+
+@ENGINES
+@pytest.mark.parametrize(("fields", "halo", "mode"), [
+    (line_map(LONG_LINE), 1, "im2col::w::128"), (line_map(LONG_LINE), 0, "im2col::w"),
+    (line_map(LINE, 128), 0, "im2col::w::128"), (line_map()._replace(swizzle=0), 0, "im2col::w"),
+])  # fmt: skip
+def test_halos_of_long_lines_and_maps_of_another_mode_are_not_modelled(
+    fields: MapFields, halo: int, mode: str, engine: Engine
+):
+    copy = Line(fields, [0, 0, 0, 0], halo, 0).copy().replace("im2col::w::128", "im2col::w")
+    array = np.zeros((4, 3, 9, 16), np.uint32)
+    _, report = load(copy.replace("im2col::w", mode), 8192, TensorMap.of(array, fields), engine)
     assert report.verdict == "incomplete"
 
 

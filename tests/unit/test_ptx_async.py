@@ -375,7 +375,7 @@ cp.async.bulk.tensor.2d.global.shared::cta.im2col_no_offs.bulk_group [%rd1, {%r4
 cp.async.bulk.tensor.3d.global.shared::cta.tile::scatter4.bulk_group [%rd1, {%r4, %r4, %r4, %r4, %r4}], [%r3];
 cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes.cta_group::3 [%r3], [%rd1, {%r4}], [%r7];
 cp.async.bulk.tensor.2d.shared::cta.global.tile::gather8.mbarrier::complete_tx::bytes [8], [8, {0, 1, 2, 3, 4}], [8];
-cp.async.bulk.prefetch.tensor.3d.L2.global.im2col::w [%rd1, {%r4, %r4, %r4}], {%h1, %h1};
+cp.async.bulk.tensor.3d.global.shared::cta.im2col::w.bulk_group [%rd1, {%r4, %r4, %r4}], [%r3];
 cp.reduce.async.bulk.tensor.1d.global.shared::cta.mul.tile.bulk_group [%rd1, {%r4}], [%r3];
 tensormap.replace.tile.box_dim.global.b1024.b32 [%rd1], 5, %r3;
 tensormap.replace.tile.elemtype.global.b1024.b32 [%rd1], 13;

@@ -916,8 +916,8 @@ def test_what_a_clock_steers_is_not_decided(body, what):
 UNSUPPORTED = [
     ("call elsewhere;", "the call of `elsewhere`, which is defined elsewhere,"),
     ("call %rd1, ();", "a call through a register without `.callprototype` or `.calltargets`"),
-    ("cp.async.bulk.prefetch.tensor.3d.L2.global.im2col::w [%rd1, {%r1, %r1, %r1}], {%h1, %h1};",
-     "`cp.async.bulk.prefetch.tensor.3d.L2.global.im2col::w`"),
+    ("cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs::w.bulk_group [%rd1, {%r1, %r1, %r1}], [%r1];",
+     "`cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs::w.bulk_group`"),
     ("tcgen05.shift.cta_group::1.down [%r1];", "`tcgen05.shift.cta_group::1.down`"),
     ("tex.cube.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6, %f7, %f8}];",
      "`tex.cube.v4.f32.f32` with these operands"),

@@ -108,7 +108,6 @@ def test_lanes_meet_before_what_is_not_modelled_and_all_come_to():
 
 
 SPARSE = "mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32"
-PIXELS = "cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes"
 
 
 @pytest.mark.parametrize(
@@ -117,8 +116,6 @@ PIXELS = "cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complet
         ("tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r2,%r2}];", "pass a `wsemu.Texture` of that shape and type"),
         ("suld.b.2d.b32.trap %r4, [%rd1, {%r2,%r2}];", "pass a `wsemu.Surface` of that shape"),
         ("tcgen05.shift.cta_group::1.down [%r3];", "use another form of it"),
-        (PIXELS + " [%r3], [%rd1, {%r2,%r2,%r2}], [%r3], {%h1,%h1};",
-         "copy the pixels by tiled maps, or by im2col"),
         (SPARSE + " {%r1,%r2,%r3,%r4}, {%r1,%r2}, {%r3,%r4}, {%r1,%r2,%r3,%r4}, %r5, 0;",
          "use another type, or multiply by the dense matrix"),
     ],

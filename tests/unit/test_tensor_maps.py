@@ -78,9 +78,8 @@ def test_maps_of_im2col_mode_are_read() -> None:
         fields, rank = decode(data_of(row)), int(row["rank"])
         assert fields is not None
         assert fields.im2col is not None
-        assert fields.im2col == (
-            numbers(row, "lo", rank - 2), numbers(row, "up", rank - 2), int(row["cpp"]), int(row["ppc"])
-        )  # fmt: skip
+        corners = numbers(row, "lo", rank - 2), numbers(row, "up", rank - 2)
+        assert fields.im2col == Im2col(*corners, int(row["cpp"]), int(row["ppc"]))
         assert encode(fields) == data_of(row)
     assert seen > 2
 

@@ -626,10 +626,16 @@ MULTICASTS = ("bulk.multicast", "tensor.multicast")
 TENSOR_RANK = 7
 """bits of the aux of a tensor copy with the number of rows of registers that hold its coordinates"""
 TILE_MODE_SHIFT = 8
-ROWS_MODE, PIXELS_MODE = 1, 2
+TILE_MODES = 7
+ROWS_MODE, PIXELS_MODE, LINE_MODE, LONG_LINE_MODE = 1, 2, 3, 4
 """higher bits of this aux.  ROWS_MODE: the copy moves four rows of a matrix, each given by its number (gather4,
 scatter4).  PIXELS_MODE: it moves pixels (im2col), whose offsets are in a row of registers after the coordinates, with
-`OFFSET_BITS` bits each by rank. 0: a tile"""
+`OFFSET_BITS` bits each by rank.  LINE_MODE: it moves pixels along dimension 1 only (im2col::w), LONG_LINE_MODE: 128 of
+them (im2col::w::128); a row of registers after the coordinates has the halo, and the offset << 16. 0: a tile"""
+LONG_LINE_PIXELS = 128
+"""pixels of a copy in LONG_LINE_MODE, without its halo"""
+LINE_HALOS, LINE_OFFSETS = 512, 32
+"""number of valid halos in LINE_MODE, and of valid offsets"""
 OFFSET_BITS = (0, 0, 0, 16, 16, 10)
 NAMED_ROWS = 4
 PAIR_TILE = 64

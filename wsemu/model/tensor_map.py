@@ -83,7 +83,8 @@ _SPANS = (0x10, 0x100, 0x200, 0x400)
 """word 18 for each swizzle"""
 MOST_RANK, MOST_BOX, MOST_STEP, MOST_EXTENT = 5, 256, 8, 1 << 32
 WIDE_WORD = 31
-"""word of a map that is 1 if its swizzle moves 32 bytes at once; the bit that a driver sets for this is not known"""
+"""word of a map: bit 0 if its swizzle moves 32 bytes at once, `Im2col.line` above; the bits that a driver sets for this
+are not known"""
 LARGE = 1 << 21
 """bit of word 2 that newer drivers set, and that CUTLASS clears for tensors of less than 128 KiB; it affects no copy"""
 SHORT, SHORT_WORDS = 2, 16
@@ -96,6 +97,10 @@ MOST_BYTES = 233_472
 """maximum bytes of a tile: the shared memory that a CTA can have"""
 CORNER_BITS = {3: 16, 4: 8, 5: 5}
 """bits of a corner of im2col mode, by rank"""
+LINE_BITS = 16
+"""bits of a corner of a map for im2col::w, of any rank"""
+LINE, LONG_LINE = 1, 2
+"""`Im2col.line` of maps for im2col::w and for im2col::w::128"""
 
 
 class Im2col(NamedTuple):
@@ -105,6 +110,8 @@ class Im2col(NamedTuple):
     upper: tuple[int, ...]
     channels: int
     pixels: int
+    line: int = 0
+    """0, LINE or LONG_LINE; the corners of a line are those of dimension 1"""
 
 
 class MapFields(NamedTuple):
@@ -221,11 +228,15 @@ def refuse_pixels(fields: MapFields) -> str:
         return (
             f"it copies {im2col.pixels:,} pixels of {im2col.channels:,} channels: at most {MOST_PIXELS:,} of {MOST_BOX}"
         )
-    reach = 1 << CORNER_BITS[rank] - 1
+    reach = 1 << _corner_bits(rank, im2col.line) - 1
     for extent, low, high in zip(fields.extents[1:], im2col.lower, im2col.upper, strict=False):
         if not (-reach <= low < reach and -reach <= high < reach) or low > extent - 1 + high:
             return f"its box begins {low} and ends {high} beyond {extent:,} elements: give one that has a position"
     names = [f"dimension {n}" for n in range(rank)]
+    if im2col.line not in (0, LINE, LONG_LINE):
+        return f"its pixels are a line of kind {im2col.line}: {LINE} for im2col::w, {LONG_LINE} for im2col::w::128"
+    if im2col.line and (fields.interleave or SWIZZLES[fields.swizzle] not in ("64B", "128B")):
+        return "its pixels are along one dimension: only with a swizzle of 64 or 128 bytes, without interleave"
     if fields.wide and (fields.swizzle != SWIZZLES.index("128B") or fields.interleave):
         return "its swizzle moves 32 bytes at once: only that of 128 bytes does, without interleave"
     row = im2col.channels * fields.size >> (fields.type == PACKED)
@@ -322,6 +333,7 @@ def encode(fields: MapFields) -> bytes:
     words[18] = _SPANS[fields.swizzle]
     words[WIDE_WORD] = fields.wide
     if fields.im2col:
+        words[WIDE_WORD] |= fields.im2col.line << 1
         _encode_corners(words, fields, fields.im2col)
     else:
         words[13] |= fields.box[0] - 1 << 24
@@ -331,8 +343,12 @@ def encode(fields: MapFields) -> bytes:
     return struct.pack("<32I", *words)
 
 
+def _corner_bits(rank: int, line: int) -> int:
+    return LINE_BITS if line else CORNER_BITS[rank]
+
+
 def _encode_corners(words: list[int], fields: MapFields, im2col: Im2col) -> None:
-    bits = CORNER_BITS[fields.rank]
+    bits = _corner_bits(fields.rank, im2col.line)
     mask = (1 << bits) - 1
     words[13] |= im2col.channels - 1 << 24
     for n, (low, high) in enumerate(zip(im2col.lower, im2col.upper, strict=True)):
@@ -381,7 +397,7 @@ def decode(data: bytes) -> MapFields | None:
         type_, words[1] << 32 | words[0], tuple(word + 1 for word in words[8 : 8 + rank]), tuple(strides),
         () if im2col else tuple(n + 1 for n in box[:rank]), tuple((words[13] >> 3 * n & 7) + 1 for n in range(rank)),
         words[2] >> 11 & 3, words[2] >> 13 & 3, bool(words[2] >> 15 & 1), words[2] >> 17 & 3, im2col,
-        words[WIDE_WORD] == 1,
+        bool(words[WIDE_WORD] & 1),
     )  # fmt: skip
     if fields.interleave >= len(INTERLEAVES) or _read(encode(fields)) != _read(data):
         return None
@@ -389,13 +405,14 @@ def decode(data: bytes) -> MapFields | None:
 
 
 def _corners(words: Sequence[int], rank: int) -> Im2col:
-    bits = CORNER_BITS[rank]
+    line = words[WIDE_WORD] >> 1 & 3
+    bits, count = _corner_bits(rank, line), 1 if line else rank - 2
 
     def corner(at: int) -> tuple[int, ...]:
-        values = (words[14] >> at + bits * n & (1 << bits) - 1 for n in range(rank - 2))
+        values = (words[14] >> at + bits * n & (1 << bits) - 1 for n in range(count))
         return tuple(value - (value >> bits - 1 << bits) for value in values)
 
-    return Im2col(corner(0), corner(16), (words[13] >> 24) + 1, words[15] + 1)
+    return Im2col(corner(0), corner(16), (words[13] >> 24) + 1, words[15] + 1, line)
 
 
 # -- maps of arrays ----------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ ALLOCATE = struct.Struct("<QQQQQ")
 LAUNCH = struct.Struct("<II3I3II3III Q".replace(" ", ""))
 ACTION = struct.Struct("<QQQQQQQ")
 OCCUPANCY = struct.Struct("<IIiIQ")
-TENSOR_MAP = struct.Struct("<26Q6q2Q")
+TENSOR_MAP = struct.Struct("<26Q6q3Q")
 MAX_MESSAGE = 1 << 30
 """maximum number of bytes of a message"""
 

@@ -254,13 +254,14 @@ class Session:
 
     def _encode_map(self, data: bytes) -> bytes:
         f = TENSOR_MAP.unpack(data)
-        rank, channels, pixels = f[1], f[32], f[33]
+        rank, channels, pixels, line = f[1], f[32], f[33], f[34]
         is_padded = any(f[0] == maps.TYPE_NAMES.index(name) for name in maps.PADDED)
         if other := OTHER_SWIZZLES.get(f[4], PADDED_MODES if is_padded and (channels or f[3]) else ""):
             self.watch.note_refusal("tensor map", UnsupportedError(f"`{other}` is not modelled"))
             return _reply(NOT_SUPPORTED)
         wide = f[4] == WIDE_SWIZZLE
-        im2col = maps.Im2col(f[26 : 24 + rank], f[29 : 27 + rank], channels, pixels) if channels else None
+        corners = 1 if line else rank - 2
+        im2col = maps.Im2col(f[26 : 26 + corners], f[29 : 29 + corners], channels, pixels, line) if channels else None
         try:
             fields = maps.MapFields(
                 maps.TYPE_NAMES[f[0]], f[2], f[7 : 7 + rank], f[12 : 11 + rank], () if im2col else f[16 : 16 + rank],

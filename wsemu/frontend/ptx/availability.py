@@ -117,6 +117,10 @@ _COPIES = (
     Row("cp", "async bulk tensor tile::gather4", 100, "8.6"),
     Row("cp", "async bulk tensor tile::gather4 shared::cluster", 100, "8.6", "100f 110f"),
     Row("cp", "async bulk tensor tile::scatter4", 100, "8.6", "100f 110f"),
+    Row("cp", "async bulk tensor im2col::w", 100, "8.6"),
+    Row("cp", "async bulk tensor im2col::w shared::cluster", 100, "8.6", "100f 110f"),
+    Row("cp", "async bulk prefetch tensor im2col::w", 100, "8.6", "100f 110f"),
+    Row("cp", "async bulk im2col::w::128", 100, "8.6", "100f 110f"),
 )
 _MATRICES = (
     Row("ldmatrix", "", 75, "6.5"),

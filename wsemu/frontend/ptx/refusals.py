@@ -18,7 +18,6 @@ _BY_OPCODE = {
 }
 """alternative for all instructions with that opcode"""
 _BY_MODIFIER = {
-    **dict.fromkeys(("im2col::w", "im2col::w::128"), "copy the pixels by tiled maps, or by im2col"),
     **dict.fromkeys(("sp", "sp::ordered_metadata"), "use another type, or multiply by the dense matrix"),
 }
 """alternative for instructions with that modifier"""

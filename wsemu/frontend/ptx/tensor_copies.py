@@ -1,7 +1,5 @@
 """Copies of tiles that tensor maps describe (PTX ISA 9.7.9.27): `cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`,
-`cp.async.bulk.prefetch.tensor`: of tiles, of four rows (gather4, scatter4), and of pixels (im2col).
-
-The modes im2col::w are not modelled.
+`cp.async.bulk.prefetch.tensor`: of tiles, of four rows (gather4, scatter4), and of pixels (im2col, im2col::w).
 """
 
 from __future__ import annotations
@@ -13,6 +11,8 @@ from wsemu.frontend.ptx.memory import full_address
 from wsemu.frontend.ptx.syntax import Number, Vector
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
+    LINE_MODE,
+    LONG_LINE_MODE,
     NAMED_ROWS,
     OFFSET_BITS,
     OWN_TILE,
@@ -35,7 +35,8 @@ _STATES = frozenset({"global", "shared", "shared::cta", "shared::cluster"})
 _LOADS = {("shared::cta", "global"), ("shared::cluster", "global")}
 _STORE = ("global", "shared::cta")
 _HINT, _GROUP = frozenset({"L2::cache_hint"}), frozenset({"bulk_group"})
-_INWARD = frozenset({"tile", "tile::gather4", "im2col"})
+_LINES = {"im2col::w": LINE_MODE, "im2col::w::128": LONG_LINE_MODE}
+_INWARD = frozenset({"tile", "tile::gather4", "im2col", *_LINES})
 _OUTWARD = frozenset({"tile", "tile::scatter4", "im2col_no_offs"})
 _CREDITS = frozenset({"mbarrier::complete_tx::bytes"})
 _WHATS = frozenset(TENSOR_REDUCTIONS)
@@ -58,7 +59,7 @@ class _Mode(NamedTuple):
     kind: int
     rank: int
     offsets: int = 0
-    """number of operands with the offsets by which pixels are shifted"""
+    """number of operands with the offsets by which pixels are shifted; the first one of a line is its halo"""
 
     @property
     def coordinates(self) -> int:
@@ -66,7 +67,11 @@ class _Mode(NamedTuple):
 
     @property
     def auxiliary(self) -> int:
-        return self.coordinates + (self.kind == PIXELS_MODE) | self.kind << TILE_MODE_SHIFT
+        return self.coordinates + self.has_pixels | self.kind << TILE_MODE_SHIFT
+
+    @property
+    def has_pixels(self) -> bool:
+        return self.kind in (PIXELS_MODE, *_LINES.values())
 
 
 def _mode(rank: int, name: str) -> _Mode:
@@ -77,6 +82,8 @@ def _mode(rank: int, name: str) -> _Mode:
     if name.startswith("im2col"):
         if rank < 3:
             raise UnhandledForm
+        if name in _LINES:
+            return _Mode(_LINES[name], rank, 2)
         return _Mode(PIXELS_MODE, rank, rank - 2 if name == "im2col" else 0)
     return _Mode(0, rank)
 
@@ -100,7 +107,7 @@ def _tile(
         raise e.error(operand.at, "a tensor map and coordinates belong here", "write `[map, {x, y}]`")
     place, coordinates = operand.items
     registers = [e.read(item, "b32") for item in e.elements(coordinates, mode.coordinates)]
-    if mode.kind == PIXELS_MODE:
+    if mode.has_pixels:
         registers.append(_join_offsets(e, offsets, mode))
     return full_address(e, place, ""), tuple(registers)
 
@@ -109,7 +116,7 @@ def _join_offsets(e: Emitter, operand: Operand | None, mode: _Mode) -> Register:
     """Return the offsets of pixels in one register, that of W in the low bits; an offset that is too large remains too
     large."""
     joined = e.constant("b32", 0)
-    bits = OFFSET_BITS[mode.rank]
+    bits = 16 if mode.kind in _LINES.values() else OFFSET_BITS[mode.rank]
     items = e.elements(operand, mode.offsets) if operand is not None else ()
     for n, item in enumerate(items):
         offset = e.emit("cvt.b32.u16", e.read(item, "b16"))

@@ -26,6 +26,11 @@ from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ATOMIC,
     BULK_REDUCTIONS,
+    LINE_HALOS,
+    LINE_MODE,
+    LINE_OFFSETS,
+    LONG_LINE_MODE,
+    LONG_LINE_PIXELS,
     NAMED_ROWS,
     OFFSET_BITS,
     OFFSET_MASK,
@@ -39,6 +44,7 @@ from wsemu.model.isa import (
     TENSOR_RANK,
     TENSOR_REDUCTIONS,
     TILE_MODE_SHIFT,
+    TILE_MODES,
     WRITE,
     opcodes,
 )
@@ -46,6 +52,8 @@ from wsemu.model.tensor_map import (
     CORNER_BITS,
     ELEMENT_TYPES,
     LARGE,
+    LINE_BITS,
+    LONG_LINE,
     MAP_ALIGNMENT,
     MAP_BYTES,
     MOST_ADDRESS,
@@ -75,7 +83,7 @@ CODE = {name: type_.code for name, type_ in ELEMENT_TYPES.items()}
 U32, S64, F16, F32, FLUSHED, F64, BF16 = (CODE[t] for t in ("u32", "s64", "f16", "f32", "f32_ftz", "f64", "bf16"))
 U64, HALF_BYTES = CODE["u64"], CODE[PACKED]
 PADDED_HALF, PADDED_SIX = CODE["b4x16_p64"], CODE["b6x16_p32"]
-WIDE_SWIZZLE = SWIZZLES.index("128B")
+WIDE_SWIZZLE, LEAST_LINE_SWIZZLE = SWIZZLES.index("128B"), SWIZZLES.index("64B")
 CORNERS = sum(bits << 8 * rank for rank, bits in CORNER_BITS.items())
 OFFSETS = sum(bits << 8 * rank for rank, bits in enumerate(OFFSET_BITS))
 """a byte for each rank: the bits of a corner of im2col mode, and of an offset in its row of registers"""
@@ -191,16 +199,19 @@ def pitch_of(p):
 
 @compiled
 def find_mode(i):
-    return (i.aux >> (UNUSED_SHIFT + TILE_MODE_SHIFT)) & 3
+    return (i.aux >> (UNUSED_SHIFT + TILE_MODE_SHIFT)) & TILE_MODES
 
 
 @compiled
-def rows_of(p, i):
+def rows_of(p, registers, i, lane):
     """Return the number of rows of a copy; in im2col mode, of pixels."""
-    if find_mode(i) == ROWS_MODE:
+    mode = find_mode(i)
+    if mode == ROWS_MODE:
         return NAMED_ROWS
-    if find_mode(i) == PIXELS_MODE:
+    if mode == PIXELS_MODE:
         return word(p, 15) + 1
+    if mode >= LINE_MODE:
+        return line_pixels(p, mode) + halo_pixels(p, registers, i, lane)
     rows = 1
     for n in range(1, rank_of(p)):
         rows *= count_of(p, n)
@@ -215,7 +226,21 @@ def is_short(p):
 
 @compiled
 def is_wide(p):
-    return word(p, WIDE_WORD) != 0 and not is_short(p)
+    return word(p, WIDE_WORD) & 1 != 0 and not is_short(p)
+
+
+@compiled
+def line_kind(p):
+    """Return `Im2col.line` of a map."""
+    if is_short(p):
+        return 0
+    return word(p, WIDE_WORD) >> 1
+
+
+@compiled
+def line_pixels(p, mode):
+    """Return the number of pixels of a copy along one dimension, without its halo."""
+    return LONG_LINE_PIXELS if mode == LONG_LINE_MODE else word(p, 15) + 1
 
 
 @compiled
@@ -246,7 +271,9 @@ def clean(p):
     left |= word(p, 17)
     for n in range(19, WIDE_WORD):
         left |= word(p, n)
-    if word(p, WIDE_WORD) and (word(p, WIDE_WORD) > 1 or swizzle_of(p) != WIDE_SWIZZLE or interleave_of(p)):
+    if line_kind(p) and (line_kind(p) > LONG_LINE or w2 & 1 == 0):
+        return False
+    if word(p, WIDE_WORD) & 1 and (swizzle_of(p) != WIDE_SWIZZLE or interleave_of(p)):
         return False
     return left == 0
 
@@ -257,7 +284,7 @@ def is_im2col(p):
     rank = rank_of(p)
     if word(p, 2) & 1 == 0 or rank < 3 or not clean(p):
         return False
-    return rank < 5 or word(p, 14) & 0x80008000 == 0
+    return rank < 5 or line_kind(p) or word(p, 14) & 0x80008000 == 0
 
 
 @compiled
@@ -311,7 +338,9 @@ def has_pixels(p):
     interleaved."""
     if not is_im2col(p) or interleave_of(p) or is_padded(p) or not has_sound_rows(p) or word(p, 15) >= MOST_PIXELS:
         return False
-    for n in range(1, rank_of(p) - 1):
+    if line_kind(p) and swizzle_of(p) < LEAST_LINE_SWIZZLE:
+        return False
+    for n in range(1, 2 if line_kind(p) else rank_of(p) - 1):
         if low_corner(p, n) > high_corner(p, n):
             return False
     return (word(p, 15) + 1) * to_bytes(p, box_of(p, 0)) <= MOST_BYTES
@@ -335,6 +364,8 @@ def row_at(p, registers, i, lane, r):
         return address + y * stride_of(p, 1), 1 if y >= 0 and y <= word(p, 9) else 0
     if find_mode(i) == PIXELS_MODE:
         return place_pixel(p, registers, i, lane, r, address)
+    if find_mode(i) >= LINE_MODE:
+        return place_line_pixel(p, registers, i, lane, r, address)
     rest = r
     for n in range(1, rank_of(p)):
         count = count_of(p, n)
@@ -347,9 +378,16 @@ def row_at(p, registers, i, lane, r):
 
 
 @compiled
+def corner_bits(p):
+    if line_kind(p):
+        return LINE_BITS
+    return (CORNERS >> (8 * rank_of(p))) & 255
+
+
+@compiled
 def low_corner(p, n):
     """Return the first position of the box of a map of im2col mode in a dimension."""
-    bits = (CORNERS >> (8 * rank_of(p))) & 255
+    bits = corner_bits(p)
     value = (word(p, 14) >> (bits * (n - 1))) & ((1 << bits) - 1)
     return value - ((value >> (bits - 1)) << bits)
 
@@ -357,7 +395,7 @@ def low_corner(p, n):
 @compiled
 def high_corner(p, n):
     """Return the last position of the box of a map of im2col mode in a dimension."""
-    bits = (CORNERS >> (8 * rank_of(p))) & 255
+    bits = corner_bits(p)
     value = (word(p, 14) >> (16 + bits * (n - 1))) & ((1 << bits) - 1)
     return word(p, 8 + n) + value - ((value >> (bits - 1)) << bits)
 
@@ -396,6 +434,68 @@ def place_pixel(p, registers, i, lane, r, address):
     if image < 0 or image > word(p, 8 + last):
         there = 0
     return address + image * stride_of(p, last), there
+
+
+@compiled
+def halo_pixels(p, registers, i, lane):
+    """Return how many pixels a copy along one dimension loads after the others."""
+    return coordinate(registers, i, lane, rank_of(p)) & 0xFFFF
+
+
+@compiled
+def line_offset(p, registers, i, lane):
+    """Return by how much a copy along one dimension moves the box and its first pixel."""
+    return (coordinate(registers, i, lane, rank_of(p)) >> 16) & 0xFFFF
+
+
+@compiled
+def step_line(p, registers, i, lane, r):
+    """Return the position of a pixel in dimension 1, without the offset, and how many images come before its own.
+
+    The box has one position in the other dimensions, so the line continues in the next image.
+    """
+    first, low, high, step = coordinate(registers, i, lane, 1), low_corner(p, 1), high_corner(p, 1), step_of(p, 1)
+    before = (high - first) // step + 1
+    if r < before:
+        return first + r * step, 0
+    count = (high - low) // step + 1
+    return low + (r - before) % count * step, 1 + (r - before) // count
+
+
+@compiled
+def place_line_pixel(p, registers, i, lane, r, address):
+    """Return the same as `row_at`, for a pixel of a line."""
+    last, there = rank_of(p) - 1, 1
+    x, images = step_line(p, registers, i, lane, r)
+    for n in range(1, last + 1):
+        if n > 1:
+            x = coordinate(registers, i, lane, n) + (images if n == last else 0)
+        else:
+            x += line_offset(p, registers, i, lane)
+        if x < 0 or x > word(p, 8 + n):
+            there = 0
+        address += x * stride_of(p, n)
+    return address, there
+
+
+@compiled
+def is_line(p, registers, i, lane, mode):
+    """Return whether a copy along one dimension is modeled: it does not begin past the box, its offset is valid, and
+    its halo is in the image of the last other pixel.
+
+    PTX ISA has the location of the halo in another image, and of the halos of LONG_LINE_MODE, in figures only.
+    """
+    halo = halo_pixels(p, registers, i, lane)
+    if coordinate(registers, i, lane, 1) > high_corner(p, 1) or line_offset(p, registers, i, lane) >= LINE_OFFSETS:
+        return False
+    if halo == 0:
+        return True
+    if mode == LONG_LINE_MODE or halo >= LINE_HALOS:
+        return False
+    pixels = line_pixels(p, mode)
+    _, image = step_line(p, registers, i, lane, pixels - 1)
+    _, end = step_line(p, registers, i, lane, pixels - 1 + halo)
+    return image == end
 
 
 @compiled
@@ -477,7 +577,13 @@ def check_copy(m, w, pc, registers, i, lane):
         named = 2
     elif mode == PIXELS_MODE:
         named = rows - 1
-        if not has_pixels(p) or (rank == named and not are_pixels(p, registers, i, lane)):
+        if not has_pixels(p) or line_kind(p) or (rank == named and not are_pixels(p, registers, i, lane)):
+            return TRAP
+    elif mode >= LINE_MODE:
+        named = rows - 1
+        if not has_pixels(p) or line_kind(p) != mode - LINE_MODE + 1:
+            return TRAP
+        if rank == named and not is_line(p, registers, i, lane, mode):
             return TRAP
     else:
         named = rows
@@ -492,7 +598,7 @@ def check_copy(m, w, pc, registers, i, lane):
     if interleave_of(p) == 0 and lowest * element_size(p) & ((UNIT << (code_of(p) == HALF_BYTES)) - 1):
         return reject_copy(m, w, pc, lane, address, INNER, lowest)
     if i.op == STORE or i.op == REDUCE:
-        for n in range(1, rows if mode != PIXELS_MODE else 1):
+        for n in range(1, 1 if mode == PIXELS_MODE else rows):
             lowest = min(lowest, coordinate(registers, i, lane, n))
         if lowest < 0:
             return reject_copy(m, w, pc, lane, address, NEGATIVE, lowest)
@@ -552,9 +658,10 @@ def act(m, w, pc, registers, i, lane, action, base, address, size):
 def inner_runs(m, w, pc, registers, i, lane, p, action, base):
     """Perform an action on each run of bytes that a lane accesses in shared memory: all that it loads, or the part of a
     store that is inside the tensor."""
-    to, length, pitch, rows = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, length_of(p), pitch_of(p), rows_of(p, i)
     if is_padded(p):
         return padded_runs(m, w, pc, registers, i, lane, p, action, base)
+    to, rows = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, rows_of(p, registers, i, lane)
+    length, pitch = length_of(p), pitch_of(p)
     swizzled = swizzle_of(p)
     apart = swizzled and (pitch != length or interleave_of(p))
     if loads(i) and pitch == length and not apart:
@@ -587,7 +694,7 @@ def inner_runs(m, w, pc, registers, i, lane, p, action, base):
 def padded_runs(m, w, pc, registers, i, lane, p, action, base):
     """Perform an action on each 16 elements that a lane loads into shared memory, without the padding."""
     to, size = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, to_bytes(p, UNIT)
-    for n in range(rows_of(p, i) * (PADDED_ROW // UNIT)):
+    for n in range(rows_of(p, registers, i, lane) * (PADDED_ROW // UNIT)):
         found = act(m, w, pc, registers, i, lane, action, base, swizzle_address(p, to + n * UNIT), size)
         if found:
             return found
@@ -600,7 +707,7 @@ def outer_runs(m, w, pc, registers, i, lane, p, action, base):
     low, high = stretch(p, registers, i, lane)
     if high <= low:
         return 0
-    for r in range(rows_of(p, i)):
+    for r in range(rows_of(p, registers, i, lane)):
         address, there = row_at(p, registers, i, lane, r)
         if there:
             found = act(m, w, pc, registers, i, lane, action, base, address + low, high - low)
@@ -610,10 +717,10 @@ def outer_runs(m, w, pc, registers, i, lane, p, action, base):
 
 
 @compiled
-def span_of(p, i, to):
+def span_of(p, registers, i, lane, to):
     """Return the bytes of shared memory from the start of a tile to its end, with all places to which a swizzle may
     move the last row."""
-    last = to + (rows_of(p, i) - 1) * pitch_of(p)
+    last = to + (rows_of(p, registers, i, lane) - 1) * pitch_of(p)
     length = PADDED_ROW if is_padded(p) else length_of(p)
     q = max(0, length - 8 * UNIT)
     most = 0
@@ -627,7 +734,7 @@ def span_of(p, i, to):
 def inner_place(m, w, pc, registers, i, lane, p, report):
     """Return the host address of a lane's tile in shared memory, or 0."""
     to = to_of(m, registers, i, lane)
-    span = span_of(p, i, to & ~ADDRESS_WRAPPED)
+    span = span_of(p, registers, i, lane, to & ~ADDRESS_WRAPPED)
     own = loads(i) == 0 or (i.aux >> UNUSED_SHIFT) & OWN_TILE
     return host_place(m, w, pc, lane, to, span, SHARED_ALIGNMENT, loads(i), OWN if own else 1, report)
 
@@ -651,9 +758,9 @@ def ready(m, w, pc, registers, i, lane, p):
 
 
 @compiled
-def tile_bytes(p, i):
+def tile_bytes(p, registers, i, lane):
     """Return the bytes that a tile completes (T23)."""
-    return length_of(p) * rows_of(p, i)
+    return length_of(p) * rows_of(p, registers, i, lane)
 
 
 @compiled
@@ -665,7 +772,7 @@ def load_lane(m, w, pc, registers, i, lane):
         status = ready(m, w, pc, registers, i, lane, p)
     if status != DONE:
         return status
-    size = tile_bytes(p, i)
+    size = tile_bytes(p, registers, i, lane)
     m.credited = size
     host = inner_place(m, w, pc, registers, i, lane, p, True)
     made = 0
@@ -707,7 +814,7 @@ def fill(m, registers, i, lane, p, shift, to):
     length, pitch = length_of(p), pitch_of(p)
     nan, rounds = (word(p, 2) >> 15) & 1, (word(p, 2) >> 16) & 1
     filler = FILLER * nan
-    for r in range(rows_of(p, i)):
+    for r in range(rows_of(p, registers, i, lane)):
         address, there = row_at(p, registers, i, lane, r)
         end = high if there else low
         inside = to + r * pitch
@@ -818,7 +925,7 @@ def store_lane(m, w, pc, registers, i, lane):
     host = inner_place(m, w, pc, registers, i, lane, p, True)
     if host == 0 or outer_runs(m, w, pc, registers, i, lane, p, PLACE, 1):
         return
-    to, size = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, tile_bytes(p, i)
+    to, size = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, tile_bytes(p, registers, i, lane)
     log(m, COPIED, w, pc, load_i64(p), -1, 1 << lane, size)
     note_operand(m, to)
     inner_runs(m, w, pc, registers, i, lane, p, JUDGE, 0)
@@ -845,7 +952,7 @@ def is_copy_needed(p, registers, i, lane):
     """Return whether part of a tile is inside the tensor."""
     low, high = stretch(p, registers, i, lane)
     if high > low:
-        for r in range(rows_of(p, i)):
+        for r in range(rows_of(p, registers, i, lane)):
             _, there = row_at(p, registers, i, lane, r)
             if there:
                 return True
@@ -860,7 +967,7 @@ def bring(m, registers, i, lane, p, shift, to):
     number = reduction((i.aux >> (UNUSED_SHIFT + 3)) & 7, code_of(p))
     if high <= low:
         return
-    for r in range(rows_of(p, i)):
+    for r in range(rows_of(p, registers, i, lane)):
         address, there = row_at(p, registers, i, lane, r)
         if there == 0:
             continue

@@ -830,21 +830,22 @@ typedef struct {
     const uint32_t *steps;
 } Tensor;
 
-/* 26 words of a tiled map; with those of im2col mode, 34. */
-static Result encode_map(void *map, const Tensor *t, const uint32_t *box, const int *lower, const int *upper, uint32_t channels, uint32_t pixels) {
-    uint64_t words[7 + 5 + 4 + 5 + 5 + 8] = {(uint64_t)t->type, t->rank, (uint64_t)t->address, (uint64_t)t->interleave, (uint64_t)t->swizzle, (uint64_t)t->promotion, (uint64_t)t->fill};
+/* 26 words of a tiled map; with those of im2col mode, 35. `line`: 0, or 1 for im2col::w and 2 for im2col::w::128. */
+static Result encode_map(void *map, const Tensor *t, const uint32_t *box, const int *lower, const int *upper, uint32_t channels, uint32_t pixels, int line) {
+    uint64_t words[7 + 5 + 4 + 5 + 5 + 9] = {(uint64_t)t->type, t->rank, (uint64_t)t->address, (uint64_t)t->interleave, (uint64_t)t->swizzle, (uint64_t)t->promotion, (uint64_t)t->fill};
     for (uint32_t n = 0; n < t->rank; n++) {
         words[7 + n] = t->extents[n];
         if (n + 1 < t->rank) words[12 + n] = t->strides[n];
         if (box) words[16 + n] = box[n];
         words[21 + n] = t->steps[n];
     }
-    for (uint32_t n = 0; lower && n + 2 < t->rank; n++) {
+    for (uint32_t n = 0; lower && n < (line ? 1 : t->rank - 2); n++) {
         words[26 + n] = (uint64_t)(int64_t)lower[n];
         words[29 + n] = (uint64_t)(int64_t)upper[n];
     }
     words[32] = channels;
     words[33] = pixels;
+    words[34] = (uint64_t)line;
     Reply reply;
     Result result = ask_server(OP_MAP, words, sizeof words, NULL, 0, &reply);
     if (!result && reply.length == 128) memcpy(map, reply.data, 128);
@@ -855,12 +856,18 @@ static Result encode_map(void *map, const Tensor *t, const uint32_t *box, const 
 EXPORT Result cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, const uint64_t *extents, const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill) {
     BEGIN; NEED(map && rank >= 1 && rank <= 5 && extents && box && steps && (strides || rank == 1));
     Tensor t = {type, interleave, swizzle, promotion, fill, rank, address, extents, strides, steps};
-    return encode_map(map, &t, box, NULL, NULL, 0, 0);
+    return encode_map(map, &t, box, NULL, NULL, 0, 0, 0);
 }
 EXPORT Result cuTensorMapEncodeIm2col(void *map, int type, uint32_t rank, void *address, const uint64_t *extents, const uint64_t *strides, const int *lower, const int *upper, uint32_t channels, uint32_t pixels, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill) {
     BEGIN; NEED(map && rank >= 3 && rank <= 5 && extents && strides && lower && upper && channels && pixels && steps);
     Tensor t = {type, interleave, swizzle, promotion, fill, rank, address, extents, strides, steps};
-    return encode_map(map, &t, NULL, lower, upper, channels, pixels);
+    return encode_map(map, &t, NULL, lower, upper, channels, pixels, 0);
+}
+/* Mode 1 ignores the number of pixels: a copy has 128. */
+EXPORT Result cuTensorMapEncodeIm2colWide(void *map, int type, uint32_t rank, void *address, const uint64_t *extents, const uint64_t *strides, int lower, int upper, uint32_t channels, uint32_t pixels, const uint32_t *steps, int interleave, int mode, int swizzle, int promotion, int fill) {
+    BEGIN; NEED(map && rank >= 3 && rank <= 5 && extents && strides && channels && (pixels || mode == 1) && steps && (mode == 0 || mode == 1));
+    Tensor t = {type, interleave, swizzle, promotion, fill, rank, address, extents, strides, steps};
+    return encode_map(map, &t, NULL, &lower, &upper, channels, mode ? 128 : pixels, mode + 1);
 }
 EXPORT Result cuTensorMapReplaceAddress(void *map, void *address) { BEGIN; NEED(map); memcpy(map, &address, 8); return SUCCESS; }
 

@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, NoReturn
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ATOMIC,
+    LINE_HALOS,
+    LINE_MODE,
+    LINE_OFFSETS,
+    LONG_LINE_MODE,
+    LONG_LINE_PIXELS,
     NAMED_ROWS,
     OFFSET_BITS,
     OFFSET_MASK,
@@ -26,11 +31,14 @@ from wsemu.model.isa import (
     TENSOR_RANK,
     TENSOR_REDUCTIONS,
     TILE_MODE_SHIFT,
+    TILE_MODES,
     WRITE,
 )
 from wsemu.model.tensor_map import (
     CORNER_BITS,
     ELEMENT_TYPES,
+    LINE,
+    LONG_LINE,
     MAP_ALIGNMENT,
     MAP_BYTES,
     PACKED,
@@ -218,21 +226,28 @@ def _tiles(run: WarpRun, fields: list[int], lanes: int, *, stores: bool, what: s
 
 
 def _find_mode(fields: list[int]) -> int:
-    return fields[7] >> TILE_MODE_SHIFT & 3
+    return fields[7] >> TILE_MODE_SHIFT & TILE_MODES
 
 
 def _named_rank(fields: list[int]) -> int:
     """Return the rank of the map that a copy needs."""
     rows = fields[7] & TENSOR_RANK
-    return {ROWS_MODE: 2, PIXELS_MODE: rows - 1}.get(_find_mode(fields), rows)
+    mode = _find_mode(fields)
+    return rows - 1 if mode in _LINES else 2 if mode == ROWS_MODE else rows
+
+
+_LINES = {PIXELS_MODE: 0, LINE_MODE: LINE, LONG_LINE_MODE: LONG_LINE}
+"""mode of a copy of pixels -> `Im2col.line` of its map"""
 
 
 def _is_modelled(decoded: MapFields, mode: int, *, stores: bool) -> bool:
     """Return whether copies in this mode by a map are modelled."""
     if decoded.type in PADDED and (stores or mode != 0):
         return False
-    if mode == PIXELS_MODE:
-        return decoded.im2col is not None and not decoded.interleave and not refuse_pixels(decoded)
+    if mode in _LINES:
+        if decoded.im2col is None or decoded.im2col.line != _LINES[mode]:
+            return False
+        return not decoded.interleave and not refuse_pixels(decoded)
     if decoded.im2col is not None:
         return False
     if mode == ROWS_MODE:
@@ -255,9 +270,10 @@ class _Walk(NamedTuple):
         high = (extent - 1 + up for extent, up in zip(fields.extents[1:], fields.im2col.upper, strict=False))
         return cls(fields.im2col.lower, tuple(high), offsets)
 
-    def starts_inside(self, at: Sequence[int], rank: int) -> bool:
+    def is_modelled(self, fields: MapFields, at: Sequence[int]) -> bool:
+        """Return whether a copy begins in the box, with offsets that fit into the instruction."""
         inside = all(low <= x <= high for low, x, high in zip(self.low, at[1:], self.high, strict=False))
-        return inside and max(self.offsets) < 1 << CORNER_BITS[rank]
+        return inside and max(self.offsets) < 1 << CORNER_BITS[fields.rank]
 
     def pixels(self, fields: MapFields, at: Sequence[int]) -> Iterator[tuple[int, ...]]:
         """Yield the pixels of a copy, as coordinates in all dimensions but the channels.  The innermost dimension
@@ -273,6 +289,54 @@ class _Walk(NamedTuple):
                 place[n] = low
             else:
                 place[-1] += 1
+
+
+class _Line(NamedTuple):
+    """The pixels of a copy along dimension 1 (im2col::w): PTX ISA, "im2col::w and im2col::w::128 modes"."""
+
+    inner: int
+    """number of pixels without the halo"""
+    halo: int
+    offset: int
+    long: bool
+
+    def steps(self, fields: MapFields, first: int) -> Iterator[tuple[int, int]]:
+        """Yield the position of each pixel in dimension 1, without the offset, and how many images come before its
+        own: at the end of the box, the line continues in the next image."""
+        assert fields.im2col is not None
+        x, image = first, 0
+        for _ in range(self.inner + self.halo):
+            yield x, image
+            x += fields.steps[1]
+            if x > fields.extents[1] - 1 + fields.im2col.upper[0]:
+                x, image = fields.im2col.lower[0], image + 1
+
+    def is_modelled(self, fields: MapFields, at: Sequence[int]) -> bool:
+        """Return whether a copy does not begin past the box, has a valid offset, and its halo is in the image of the
+        last other pixel; PTX ISA has the location of other halos in figures only."""
+        assert fields.im2col is not None
+        if at[1] > fields.extents[1] - 1 + fields.im2col.upper[0] or self.offset >= LINE_OFFSETS:
+            return False
+        if self.halo == 0:
+            return True
+        images = [image for _, image in self.steps(fields, at[1])]
+        return not self.long and self.halo < LINE_HALOS and images[self.inner - 1] == images[-1]
+
+    def pixels(self, fields: MapFields, at: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Yield the pixels of a copy, as coordinates in all dimensions but the channels."""
+        last = fields.rank - 1
+        for x, image in self.steps(fields, at[1]):
+            yield (x + self.offset, *at[2:last], at[last] + image)
+
+
+def _walk(fields: MapFields, at: Sequence[int], mode: int) -> _Walk | _Line:
+    """Return the pixels of a copy, whose offsets follow its coordinates."""
+    if mode == PIXELS_MODE:
+        return _Walk.of(fields, at[-1])
+    assert fields.im2col is not None
+    long = mode == LONG_LINE_MODE
+    inner = LONG_LINE_PIXELS if long else fields.im2col.pixels
+    return _Line(inner, at[-1] & 0xFFFF, at[-1] >> 16 & 0xFFFF, long)
 
 
 def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stores: bool, what: str) -> Tile:
@@ -298,7 +362,7 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
     if decoded is None or written or not _is_modelled(decoded, mode, stores=stores):
         raise TrapError(run.group.pc, run.warp.number)
     fits = decoded.rank == _named_rank(fields)
-    if mode == PIXELS_MODE and fits and not _Walk.of(decoded, at[-1]).starts_inside(at, decoded.rank):
+    if mode in _LINES and fits and not _walk(decoded, at, mode).is_modelled(decoded, at):
         raise TrapError(run.group.pc, run.warp.number)
     if not fits:
         refuse(RANK, decoded.rank)
@@ -306,7 +370,7 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
         refuse(WHOLE_ROW, at[0])
     if not decoded.interleave and at[0] * decoded.size % (UNIT << (decoded.type == PACKED)):
         refuse(INNER, at[0])
-    least = at[0] if mode == PIXELS_MODE else min(at)
+    least = at[0] if mode in _LINES else min(at)
     if stores and least < 0:
         refuse(NEGATIVE, least)
     if what and decoded.type not in _REDUCES[what]:
@@ -322,8 +386,8 @@ def _starts(fields: MapFields, at: Sequence[int], mode: int) -> Iterator[tuple[i
     addresses in shared memory: dimension 1 varies fastest (T20, T28)."""
     if mode == ROWS_MODE:
         yield from ((y,) for y in at[1 : 1 + NAMED_ROWS])
-    elif mode == PIXELS_MODE:
-        yield from _Walk.of(fields, at[-1]).pixels(fields, at)
+    elif mode in _LINES:
+        yield from _walk(fields, at, mode).pixels(fields, at)
     else:
         outer = [range(count) for count in fields.counts[1:]]
         for index in itertools.product(*reversed(outer)):
