@@ -22,6 +22,10 @@ is empty again.  A phase counts the arrivals of all producers, or of all consume
 for every tile, or for every tile of the buffers that it serves.  If one lane is the consumer of a warp, the other lanes
 also wait for tiles, and meet it in a `cuda.syncwarp()` before it releases a tile.
 
+`Pipeline(4, 1, 1, consumer="tcgen05")` has a consumer that multiplies the matrices in a buffer.  It releases the buffer
+when these products are complete.  The buffers of `Pipeline(2, 1, 128, engine="tcgen05")` are columns of tensor memory.
+They are full when the products of their producer are complete.
+
 Reference: PTX ISA, "mbarrier"; CUTLASS' pipelines, whose names these are.
 """
 
@@ -33,6 +37,8 @@ from typing import Any
 from wsemu import cuda, ptx
 from wsemu.model.errors import UsageError
 from wsemu.patterns import rules
+
+_PRODUCTS = "tcgen05"
 
 
 @dataclass(frozen=True)
@@ -49,11 +55,19 @@ class Pipeline:
     consumers: int
     """threads that call `consumer_wait` and `consumer_release` for a tile"""
     engine: str = field(default="bulk", kw_only=True)
-    """engine that fills the buffers: "bulk" copies, "cp.async", or stores ("warps")"""
+    """engine that fills the buffers: "bulk" copies, "cp.async", or stores ("warps").  "tcgen05": products, which fill
+    columns of tensor memory"""
+    consumer: str = field(default="warps", kw_only=True)
+    """engine that reads the buffers: the consumers themselves ("warps"), or products that they issue ("tcgen05")"""
 
     def __post_init__(self) -> None:
         rules.integers(self, "stages", "producers", "consumers")
-        rules.check_choice(self, "engine", rules.ENGINES)
+        rules.check_choice(self, "engine", (*rules.ENGINES, _PRODUCTS))
+        rules.check_choice(self, "consumer", ("warps", _PRODUCTS))
+        if self.engine == self.consumer == _PRODUCTS:
+            raise UsageError(
+                "engine and consumer are both tcgen05: products order themselves; let warps read the columns"
+            )
         for name in ("stages", "producers", "consumers"):
             if not 1 <= getattr(self, name) <= rules.MOST_THREADS:
                 raise UsageError(f"{name} is {getattr(self, name)}: give 1 to {rules.MOST_THREADS}")
@@ -81,6 +95,16 @@ class Pipeline:
     def copied(self) -> bool:
         """Return whether `cp.async` fills the buffers."""
         return self.engine == "cp.async"
+
+    @property
+    def holds_sums(self) -> bool:
+        """Return whether products fill the buffers, which are columns of tensor memory."""
+        return self.engine == _PRODUCTS
+
+    @property
+    def multiplies(self) -> bool:
+        """Return whether products read the buffers."""
+        return self.consumer == _PRODUCTS
 
     def stage(self, i: Any) -> Any:
         """Return the buffer of tile i."""
@@ -116,7 +140,7 @@ class Pipeline:
         after these writes.
         """
         ptx.mbarrier_wait_parity(bars, self.empty(i), self.parity(i) ^ 1)
-        if self.bulk:
+        if self.bulk and not self.multiplies:
             ptx.fence_proxy_async_shared_cta()  # orders the copy after the reads of the consumers
 
     def producer_commit(self, bars: Any, i: Any, bytes: Any = 0) -> Any:  # noqa: A002
@@ -124,6 +148,8 @@ class Pipeline:
         `full(i)`."""
         if self.bulk:
             ptx.mbarrier_arrive_expect_tx(bars, self.full(i), bytes)
+        elif self.holds_sums:
+            ptx.tcgen05_commit(bars, self.full(i))
         else:
             if self.copied:
                 ptx.cp_async_mbarrier_arrive(bars, self.full(i))
@@ -147,7 +173,16 @@ class Pipeline:
     def consumer_wait(self, bars: Any, i: Any) -> Any:
         """Wait, in a consumer, until tile i is complete."""
         ptx.mbarrier_wait_parity(bars, self.full(i), self.parity(i))
+        if self.multiplies and not self.bulk:
+            ptx.fence_proxy_async_shared_cta()  # orders the products after the stores of the producers
 
     def consumer_release(self, bars: Any, i: Any) -> Any:
-        """Signal, in a consumer, that tile i was used, so that its buffer is empty."""
-        ptx.mbarrier_arrive(bars, self.empty(i))
+        """Signal, in a consumer, that tile i was used, so that its buffer is empty.
+
+        If products read the buffer, this is signaled when the products that the consumer has issued are complete.
+        Loads from tensor memory must be complete before (`tcgen05_wait_ld`).
+        """
+        if self.multiplies:
+            ptx.tcgen05_commit(bars, self.empty(i))
+        else:
+            ptx.mbarrier_arrive(bars, self.empty(i))

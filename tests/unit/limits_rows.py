@@ -330,6 +330,10 @@ whether stores that nothing orders write the same value for every assignment
     test_cancellation.py::test_equal_stores_are_compared_for_each_cluster_in_each_state
 whether stores that nothing orders, and that write the same value
     test_equal_stores_and_polls.py::test_a_poll_leaves_equal_stores_open
+in Python: pairs of CTAs, scale factors
+    test_tensor_names.py::test_other_instructions_have_no_name
+in Python: whether the matrix of
+    test_tensor_names.py::test_the_end_of_a_matrix_is_not_compared_with_its_array
 zero-column masks
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
 an address that a kernel stores in dynamic shared memory

@@ -21,7 +21,7 @@ def _files_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wsemu, "load_ptx", load)
 
 
-SIZES = {"gemm": (512, 256, 128), "fp4": (384, 256, 512), "flash": (1, 256)}
+SIZES = {"gemm": (512, 256, 128), "fp4": (384, 256, 512), "flash": (1, 256), "tiles": (256, 192, 256)}
 MISTAKEN = {**SIZES, "gemm": (1024, 128, 256)}
 """sizes of launches in which each mistake has consequences"""
 
@@ -54,9 +54,18 @@ def test_the_result_is_right_and_verified(name: str) -> None:
     assert not made.findings
 
 
+def test_the_product_in_python_is_right_and_verified() -> None:
+    made = report(SIZES["tiles"], "tiles")
+    assert made.verdict == "verified"
+    assert {finding.code for finding in made.findings} == {"uncoalesced"}
+
+
 @pytest.mark.parametrize(
     ("name", "code", "line"),
     [
+        ("tiles_early", "race", "global_to_shared(x, (stage, 0, 0)"),
+        ("tiles_unwaited", "tmem-read-unfinished", "line = ptx.tcgen05_ld"),
+        ("tiles_apart", "tmem-race", "line = ptx.tcgen05_ld"),
         ("gemm_early", "race", "load_pair("),
         ("gemm_unwaited", "tmem-read-unfinished", "multiply(sums"),
         ("gemm_bytes", "deadlock", "wait_cluster("),
@@ -90,6 +99,7 @@ def test_a_mistake_is_found(name: str, code: str, line: str) -> None:
     made = report(MISTAKEN[program], name)
     errors = [finding for finding in made.findings if finding.severity == "error"]
     assert code in {finding.code for finding in errors}
-    text = (EXAMPLES / "blackwell" / f"{program}.cu").read_text(encoding="utf-8").splitlines()
+    source = f"{program}.{'py' if program == 'tiles' else 'cu'}"
+    text = (EXAMPLES / "blackwell" / source).read_text(encoding="utf-8").splitlines()
     sites = [site for finding in errors if finding.code == code for site in finding.sites]
-    assert any(line in text[site.line - 1] for site in sites if Path(site.file).name == f"{program}.cu")
+    assert any(line in text[site.line - 1] for site in sites if Path(site.file).name == source)

@@ -21,7 +21,7 @@ import pytest
 from wsemu import cuda, ptx
 from wsemu.backends import numba_cuda
 from wsemu.frontend.python.compile import argument_type, compile_kernel
-from wsemu.language import async_names, matrix_names
+from wsemu.language import async_names, matrix_names, tensor_names
 from wsemu.launch import transfer
 from wsemu.launch.compiled import compile_for_types
 from wsemu.launch.crosscheck import Recorder
@@ -44,7 +44,7 @@ except UsageError as error:
     pytest.skip(str(error), allow_module_level=True)
 
 from wsemu.backends import offline
-from wsemu.backends.async_intrinsics import FORMS
+from wsemu.backends.async_intrinsics import FORMS, TENSOR_FORMS
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [
@@ -371,7 +371,8 @@ def test_asynchronous_instructions_assemble_for_an_sm_90a():
         found |= heads(made.ptx)
     made = offline.compile_kernel(cuda.jit(of_zeros), (np.zeros(2, np.uint32),), lto=False)
     assert made.library.get_cubin(cc=(10, 0, "a"))
-    plain = [form for n, form in FORMS.items() if "tensor" not in n and n not in async_names.CLUSTER_NAMES]
+    elsewhere = (*TENSOR_FORMS, *async_names.CLUSTER_NAMES)
+    plain = [form for n, form in FORMS.items() if "tensor" not in n and n not in elsewhere]
     wanted = {re.findall(HEAD, re.sub(r"again: |<type>", "", form.text))[0] for form in plain}
     spelled = {
         re.sub(r"(?<=\.)(noftz\.)?[usbf]\d+$", "", name) if "reduce" in name else name
@@ -408,6 +409,35 @@ def test_matrix_instructions_assemble_for_an_sm_90a() -> None:
     for what, name in itertools.product(("ld", "st"), ("x1", "x2", "x4", "x1.trans", "x2.trans", "x4.trans")):
         assert f"{what}matrix.sync.aligned.m8n8.{name}.shared.b16" in made.ptx
     assert "movmatrix.sync.aligned.m8n8.trans.b16" in made.ptx
+
+
+def of_tensor_memory() -> Any:
+    """A kernel that calls every instruction on tensor memory."""
+    lines = [
+        "def columns(x):", "    words = cuda.shared.array(1, np.uint32)", "    bars = cuda.shared.array(1, np.uint64)",
+        "    a = cuda.shared.array((128, 64), np.float16, 1024)", "    ptx.tcgen05_alloc(words, 0, x[1])",
+        "    at = words[0]", "    of_a = ptx.matrix_descriptor(a, x[0], 16, 1024, 128)",
+    ]  # fmt: skip
+    lines += [f"    ptx.{name}()" for name in tensor_names.PLAIN]
+    for repeat, count in tensor_names.MOVES.items():
+        lines.append(f"    x[2] = ptx.tcgen05_ld_32x32b_{repeat}(at)[{count - 1}]")
+        lines.append(f"    ptx.tcgen05_st_32x32b_{repeat}(at + x[2], ({'x[2], ' * count}))")
+    for kind in tensor_names.KINDS:
+        lines.append(f"    ptx.tcgen05_mma_{kind}(at, of_a, of_a, x[3], x[4] > 0)")
+        lines.append(f"    ptx.tcgen05_mma_{kind}_tmem(at, at + 64, of_a, x[3], False)")
+    lines += ["    ptx.tcgen05_commit(bars, 0)", "    ptx.tcgen05_dealloc(at, 32)"]
+    space: dict[str, Any] = {"cuda": cuda, "ptx": ptx, "np": np}
+    exec("\n".join(lines), space)
+    return cuda.jit(space["columns"])
+
+
+def test_instructions_on_tensor_memory_assemble_for_an_sm_100a() -> None:
+    made = offline.compile_kernel(of_tensor_memory(), (np.zeros(8, np.uint32),), lto=False)
+    assert made.library.get_cubin(cc=(10, 0, "a"))
+    found = set(re.findall(r"\btcgen05[\w.:]+", made.ptx))
+    wanted = {name for form in TENSOR_FORMS.values() for name in re.findall(r"\btcgen05[\w.:]+", form.text)}
+    wanted |= {f"tcgen05.{what}.sync.aligned.32x32b.{n}.b32" for what in ("ld", "st") for n in tensor_names.MOVES}
+    assert found == wanted
 
 
 def of_tiles(rank: int) -> Any:

@@ -27,6 +27,7 @@ from wsemu.backends.intrinsics import (
 )
 from wsemu.backends.tensor_maps import TensorMapType
 from wsemu.language import async_names as names
+from wsemu.language import ptx_names, tensor_names
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
 
@@ -166,8 +167,25 @@ FORMS |= {f"{name}_bytes": FORMS[name] for name in (
     "cp_async_ca", "cp_async_cg", "cp_async_bulk_global_to_shared", "cp_async_bulk_shared_to_global",
     "cp_async_bulk_tensor_global_to_shared",
 )}  # fmt: skip
-_ARRAYS = {"bar": ("index", "k"), "dst": ("i", "dst_offset"), "src": ("j", "src_offset")}
+TENSOR_FORMS = {
+    "tcgen05_alloc": Form("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [<words>], <columns>;"),
+    "tcgen05_dealloc": Form("tcgen05.dealloc.cta_group::1.sync.aligned.b32 <address>, <columns>;"),
+    **{name: Form(text) for name, text in tensor_names.PLAIN.items()},
+    "tcgen05_commit": Form("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [<bar>];"),
+    **{
+        f"tcgen05_mma_{kind}{suffix}": Form(
+            f"{{ .reg .pred adds; setp.ne.b32 adds, <add>, 0; tcgen05.mma.cta_group::1.kind::{kind} [<d>], "
+            f"{a}, <b>, <idesc>, adds; }}"
+        )
+        for kind in tensor_names.KINDS for suffix, a in (("", "<a>"), ("_tmem", "[<a>]"))
+    },
+}  # fmt: skip
+"""PTX of each instruction on tensor memory, by its name"""
+FORMS |= TENSOR_FORMS
+_ARRAYS = {"bar": ("index", "k"), "dst": ("i", "dst_offset"), "src": ("j", "src_offset"), "words": ("index",)}
 """parameter with an array -> names of the parameters for its index and its byte offset"""
+_ELEMENTS = {"bar": (types.uint64, types.int64), "words": (types.uint32, types.int32)}
+"""parameter with an array -> types that its elements may have"""
 _RESULTS = {
     "": (types.void, VOID, []), "token": (types.uint64, I64, ["=l"]), "count": (types.int32, I32, ["=r"]),
     "predicate": (types.boolean, I32, ["=r"]),
@@ -176,19 +194,22 @@ _CONSTANT = {
     "n", *((name, "bytes") for name in names.COPY_BYTES), ("setmaxnreg_inc", "count"), ("setmaxnreg_dec", "count"),
 }  # fmt: skip
 """operands that are part of the instruction; a pair names one instruction and its operand"""
-_WIDE = {("st_bulk", "bytes"), *((name, "token") for name in FORMS)}
+_WIDE = {
+    ("st_bulk", "bytes"), *((name, "token") for name in FORMS),
+    *((f"tcgen05_mma_{kind}", operand) for kind in tensor_names.KINDS for operand in "ab"),
+    *((f"tcgen05_mma_{kind}_tmem", "b") for kind in tensor_names.KINDS),
+}  # fmt: skip
 """(name, operand) of operands with 64 bits"""
 
 
 # -- types -----------------------------------------------------------------------------------------------------------
 def _check_array(name: str, given: dict[str, Any], parameter: str) -> None:
     kind, index = given[parameter], given[_given_index(given, parameter)]
-    of_mbarriers = parameter == "bar"
-    allowed = (types.uint64, types.int64) if of_mbarriers else ()
     if not isinstance(kind, types.Array) or not isinstance(kind.dtype, (types.Number, types.Boolean)):
         raise errors.TypingError(f"ptx.{name}: {kind}: give an array of numbers")
-    if of_mbarriers and kind.dtype not in allowed:
-        raise errors.TypingError(f"ptx.{name}: {kind}: mbarriers are elements of a shared array of uint64")
+    allowed = _ELEMENTS.get(parameter)
+    if allowed and kind.dtype not in allowed:
+        raise errors.TypingError(f"ptx.{name}: {kind}: give a shared array of {allowed[0]}")
     if _given_index(given, parameter).endswith("_offset"):
         return
     count = len(index) if isinstance(index, types.BaseTuple) else 1
@@ -206,7 +227,7 @@ def _check_number(name: str, parameter: str, kind: Any) -> None:
     It is not a TypingError, because Numba suppresses that one and tries again.
     """
     what, value = names.operand_text(name, parameter), literal(kind)
-    if not isinstance(kind, types.Integer):
+    if not isinstance(kind, (types.Integer, types.Boolean) if parameter == "add" else types.Integer):
         raise errors.TypingError(f"{what} is {kind}: give an integer")
     if value is None:
         if parameter in _CONSTANT or (name, parameter) in _CONSTANT:
@@ -216,7 +237,7 @@ def _check_number(name: str, parameter: str, kind: Any) -> None:
         if value not in names.COPY_BYTES[name]:
             raise UsageError(f"ptx.{name} of {value} bytes: it copies {names.COPY_BYTES[name]} bytes")
         return
-    allowed = names.ALLOWED.get(name, {}).get(parameter)
+    allowed = (names.ALLOWED | tensor_names.ALLOWED).get(name, {}).get(parameter)
     if allowed is not None and value not in allowed:
         raise UsageError(f"{what} is {value}: {names.operand_range_text(allowed)}")
 
@@ -323,7 +344,7 @@ class _Statement:
             pointer = self.builder.gep(data_pointer(*array), [distance])
         else:
             pointer = element_pointer(*array, kind, value)
-        space = {"bar": SHARED, "dst": self.form.dst, "src": self.form.src}[parameter]
+        space = {"dst": self.form.dst, "src": self.form.src}.get(parameter, SHARED)
         inside = self.builder.addrspacecast(pointer, ir.PointerType(I8, space))
         return self.register(self.builder.ptrtoint(inside, I32 if space == SHARED else I64))
 
@@ -389,7 +410,7 @@ def make(name: str) -> Any:
     """Return the intrinsic with a name; its parameters are those of the kernel function."""
     if name == "mapa":
         return mapa()
-    parameters = names.FUNCTIONS[name].signature.partition("(")[2].rstrip(")")
+    parameters = ptx_names.FUNCTIONS[name].signature.partition("(")[2].rstrip(")")
     signature = inspect.signature(eval(f"lambda typingctx, {parameters}: None"))
     order = list(signature.parameters)[1:]
     result = _RESULTS[FORMS[name].returns][0]

@@ -24,27 +24,25 @@ def make(name: str) -> Any:
     return _store(name) if name in names.STORES else _transpose()
 
 
-def _check(name: str, kind: Any, count: int, wanted: str) -> None:
+def check_fragment(name: str, kind: Any, count: int, wanted: str) -> None:
     items = tuple(kind) if isinstance(kind, types.BaseTuple) else (kind,)
     floats = wanted.startswith("float")
     if len(items) != count or not all(isinstance(k, types.Float if floats else types.Integer) for k in items):
         raise errors.TypingError(f"ptx.{name}: {kind}: give a tuple of {count} {wanted}")
 
 
-def _values(context: Any, builder: Any, value: Any, kind: Any, wanted: str) -> list[Any]:
+def fragment_values(context: Any, builder: Any, value: Any, kind: Any, wanted: str) -> list[Any]:
     items = cgutils.unpack_tuple(builder, value) if isinstance(kind, types.BaseTuple) else [value]
     kinds = tuple(kind) if isinstance(kind, types.BaseTuple) else (kind,)
     to = getattr(types, wanted)
     return [context.cast(builder, item, types.unliteral(k), to) for item, k in zip(items, kinds, strict=True)]
 
 
-def _operand_list(first: int, count: int) -> str:
+def list_operands(first: int, count: int) -> str:
     return "{" + ", ".join(f"${first + n}" for n in range(count)) + "}"
 
 
-def _emit_tuple(
-    context: Any, builder: Any, text: str, constraints: list[str], results: Any, operands: list[Any]
-) -> Any:
+def emit_tuple(context: Any, builder: Any, text: str, constraints: list[str], results: Any, operands: list[Any]) -> Any:
     """Emit an instruction with several results, and return them as a tuple of Numba's."""
     kind = context.get_value_type(results.dtype)
     count = results.count
@@ -63,17 +61,17 @@ def _multiplication(name: str) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         operands, constraints = [], [f"={_CONSTRAINT[wanted[2]]}"] * of_d
-        lists, first = [_operand_list(0, of_d)], of_d
+        lists, first = [list_operands(0, of_d)], of_d
         for value, kind, count, to in zip(args, signature.args, counts, wanted, strict=True):
-            operands += _values(context, builder, value, kind, to)
+            operands += fragment_values(context, builder, value, kind, to)
             constraints += [_CONSTRAINT[to]] * count
-            lists.append(_operand_list(first, count))
+            lists.append(list_operands(first, count))
             first += count
-        return _emit_tuple(context, builder, f"{text} {', '.join(lists)};", constraints, results, operands)
+        return emit_tuple(context, builder, f"{text} {', '.join(lists)};", constraints, results, operands)
 
     def mma(typingctx, a, b, c):  # type: ignore[no-untyped-def]
         for kind, count, to in zip((a, b, c), counts, wanted, strict=True):
-            _check(name, kind, count, to)
+            check_fragment(name, kind, count, to)
         return results(a, b, c), codegen
 
     return intrinsic(mma)
@@ -96,11 +94,11 @@ def _check_array(name: str, kind: Any, index: Any) -> None:
 def _load(name: str) -> Any:
     n, trans = names.MOVES[name]
     results = types.UniTuple(types.uint32, n)
-    text = f"ldmatrix.sync.aligned.m8n8.x{n}{'.trans' * trans}.shared.b16 {_operand_list(0, n)}, [${n}];"
+    text = f"ldmatrix.sync.aligned.m8n8.x{n}{'.trans' * trans}.shared.b16 {list_operands(0, n)}, [${n}];"
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address = _address(context, builder, signature, args)
-        return _emit_tuple(context, builder, text, [*["=r"] * n, "r"], results, [address])
+        return emit_tuple(context, builder, text, [*["=r"] * n, "r"], results, [address])
 
     def ldmatrix(typingctx, array, index):  # type: ignore[no-untyped-def]
         _check_array(name, array, index)
@@ -111,16 +109,16 @@ def _load(name: str) -> Any:
 
 def _store(name: str) -> Any:
     n, trans = names.STORES[name]
-    text = f"stmatrix.sync.aligned.m8n8.x{n}{'.trans' * trans}.shared.b16 [$0], {_operand_list(1, n)};"
+    text = f"stmatrix.sync.aligned.m8n8.x{n}{'.trans' * trans}.shared.b16 [$0], {list_operands(1, n)};"
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        values = _values(context, builder, args[2], signature.args[2], "uint32")
+        values = fragment_values(context, builder, args[2], signature.args[2], "uint32")
         emit(builder, text, ["r"] * (n + 1), VOID, [_address(context, builder, signature, args), *values])
         return context.get_dummy_value()
 
     def stmatrix(typingctx, array, index, values):  # type: ignore[no-untyped-def]
         _check_array(name, array, index)
-        _check(name, values, n, "uint32")
+        check_fragment(name, values, n, "uint32")
         return types.void(array, types.unliteral(index), types.unliteral(values)), codegen
 
     return intrinsic(stmatrix)
@@ -130,11 +128,11 @@ def _transpose() -> Any:
     text = "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;"
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        values = _values(context, builder, args[0], signature.args[0], "uint32")
+        values = fragment_values(context, builder, args[0], signature.args[0], "uint32")
         return emit(builder, text, ["=r", "r"], I32, values)
 
     def movmatrix_trans(typingctx, a):  # type: ignore[no-untyped-def]
-        _check("movmatrix_trans", a, 1, "uint32")
+        check_fragment("movmatrix_trans", a, 1, "uint32")
         return types.uint32(types.unliteral(a)), codegen
 
     return intrinsic(movmatrix_trans)

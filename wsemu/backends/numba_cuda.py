@@ -16,7 +16,7 @@ import warnings
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from wsemu.language import cuda_names, matrix_names, ptx_names
+from wsemu.language import cuda_names, matrix_names, ptx_names, tensor_names
 from wsemu.language.markers import Declared, Foreign, KernelFunction, ScalarType
 from wsemu.language.pattern_objects import has_methods
 from wsemu.model.device_array import DeviceArray
@@ -55,14 +55,19 @@ def available() -> bool:
 def intrinsics() -> ModuleType:
     """Return the replacement of `wsemu.ptx` for Numba-CUDA."""
     numba_cuda()
-    from wsemu.backends import async_intrinsics, matrix_intrinsics
+    from wsemu.backends import async_intrinsics, matrix_intrinsics, tensor_intrinsics
     from wsemu.backends import intrinsics as plain
 
     made = ModuleType("wsemu_ptx")
     for name in ptx_names.FUNCTIONS:
-        of_matrices = matrix_intrinsics if name in matrix_names.FUNCTIONS else plain
-        is_async = name in async_intrinsics.FORMS or name == "mapa"
-        setattr(made, name, (async_intrinsics if is_async else of_matrices).make(name))
+        module: Any = plain
+        if name in async_intrinsics.FORMS or name == "mapa":
+            module = async_intrinsics
+        elif name in matrix_names.FUNCTIONS:
+            module = matrix_intrinsics
+        elif name in tensor_names.FUNCTIONS:
+            module = tensor_intrinsics
+        setattr(made, name, module.make(name))
     return made
 
 

@@ -49,6 +49,9 @@ _MBARRIERS = {
     "mbarrier_wait_parity(bar, index, parity)": "Waits until the phase of this parity, 0 or 1, has completed: "
     "`mbarrier_try_wait_parity` in a loop.  A new mbarrier is in phase 0, and a wait for parity 1 returns "
     "immediately.  [PTX: mbarrier.try_wait.parity]",
+    "tcgen05_commit(bar, index)": "Arrives on the mbarrier `bar[index]` when the products (`tcgen05_mma_*`) that the "
+    "thread has issued so far are complete; it orders nothing else.  One thread executes it.  "
+    "[PTX: tcgen05.commit.mbarrier::arrive::one]",
     "mbarrier_pending_count(token)": "Pending arrivals before the `mbarrier_arrive_no_complete` that returned a token, "
     "int32.  [PTX: mbarrier.pending_count]",
 }

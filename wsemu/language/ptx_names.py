@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wsemu.language import async_names, matrix_names
+from wsemu.language import async_names, matrix_names, tensor_names
 from wsemu.language.markers import functions, unknown
 
 LOAD_QUALIFIERS: Final = {
@@ -62,7 +62,7 @@ _UNALIGNED = {
 
 FUNCTIONS: Final = {
     **functions("ptx", "", {**_BARRIERS, **_UNALIGNED, **_BYTES, **_accesses()}), **async_names.FUNCTIONS,
-    **matrix_names.FUNCTIONS,
+    **matrix_names.FUNCTIONS, **tensor_names.FUNCTIONS,
 }  # fmt: skip
 """name -> kernel function; a count of None means the whole CTA"""
 

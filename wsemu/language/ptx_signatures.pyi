@@ -276,6 +276,12 @@ def mbarrier_wait_parity(bar: Any, index: Any, parity: Any) -> Any:
     loop.  A new mbarrier is in phase 0, and a wait for parity 1 returns immediately.  [PTX:
     mbarrier.try_wait.parity]
     """
+def tcgen05_commit(bar: Any, index: Any) -> Any:
+    """
+    Arrives on the mbarrier `bar[index]` when the products (`tcgen05_mma_*`) that the thread has
+    issued so far are complete; it orders nothing else.  One thread executes it.  [PTX:
+    tcgen05.commit.mbarrier::arrive::one]
+    """
 def mbarrier_pending_count(token: Any) -> Any:
     """
     Pending arrivals before the `mbarrier_arrive_no_complete` that returned a token, int32.  [PTX:
@@ -1338,4 +1344,215 @@ def movmatrix_trans(a: Any) -> Any:
     The lane's fragment of the transpose of a matrix of 8 x 8 elements of 16 bits, of which `a` is
     its fragment: uint32.  All lanes of the warp execute it together.  [PTX:
     movmatrix.sync.aligned.m8n8.trans.b16]
+    """
+def tcgen05_alloc(words: Any, index: Any, columns: Any) -> Any:
+    """
+    Allocates `columns` of tensor memory (32, 64, 128, 256 or 512), and writes their address to
+    element `index` of the shared array `words` of uint32; waits until they are free.  All lanes of
+    the warp execute it together.  [PTX: tcgen05.alloc]
+    """
+def tcgen05_dealloc(address: Any, columns: Any) -> Any:
+    """
+    Releases columns of tensor memory.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.dealloc]
+    """
+def tcgen05_relinquish_alloc_permit() -> Any:
+    """
+    Ends the CTA's allocations, so that other CTAs of the multiprocessor may allocate.  All lanes of
+    the warp execute it together.  [PTX: tcgen05.relinquish_alloc_permit.cta_group::1]
+    """
+def tcgen05_wait_ld() -> Any:
+    """
+    Waits until the warp's loads from tensor memory are complete.  All lanes of the warp execute it
+    together.  [PTX: tcgen05.wait::ld]
+    """
+def tcgen05_wait_st() -> Any:
+    """
+    Waits until the warp's stores to tensor memory are complete.  All lanes of the warp execute it
+    together.  [PTX: tcgen05.wait::st]
+    """
+def tcgen05_fence_before_thread_sync() -> Any:
+    """
+    Orders the thread's earlier `tcgen05_*` before a relaxed arrival.  [PTX:
+    tcgen05.fence::before_thread_sync]
+    """
+def tcgen05_fence_after_thread_sync() -> Any:
+    """
+    Orders the thread's later `tcgen05_*` after a relaxed wait.  [PTX:
+    tcgen05.fence::after_thread_sync]
+    """
+def tcgen05_ld_32x32b_x1(address: Any) -> Any:
+    """
+    Loads 1 columns of the lane's row of tensor memory, asynchronously: a tuple of 1 uint32, to be
+    used after `tcgen05_wait_ld`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from
+    32 times its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.ld.sync.aligned.32x32b.x1.b32]
+    """
+def tcgen05_ld_32x32b_x2(address: Any) -> Any:
+    """
+    Loads 2 columns of the lane's row of tensor memory, asynchronously: a tuple of 2 uint32, to be
+    used after `tcgen05_wait_ld`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from
+    32 times its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.ld.sync.aligned.32x32b.x2.b32]
+    """
+def tcgen05_ld_32x32b_x4(address: Any) -> Any:
+    """
+    Loads 4 columns of the lane's row of tensor memory, asynchronously: a tuple of 4 uint32, to be
+    used after `tcgen05_wait_ld`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from
+    32 times its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.ld.sync.aligned.32x32b.x4.b32]
+    """
+def tcgen05_ld_32x32b_x8(address: Any) -> Any:
+    """
+    Loads 8 columns of the lane's row of tensor memory, asynchronously: a tuple of 8 uint32, to be
+    used after `tcgen05_wait_ld`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from
+    32 times its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.ld.sync.aligned.32x32b.x8.b32]
+    """
+def tcgen05_ld_32x32b_x16(address: Any) -> Any:
+    """
+    Loads 16 columns of the lane's row of tensor memory, asynchronously: a tuple of 16 uint32, to be
+    used after `tcgen05_wait_ld`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from
+    32 times its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.ld.sync.aligned.32x32b.x16.b32]
+    """
+def tcgen05_ld_32x32b_x32(address: Any) -> Any:
+    """
+    Loads 32 columns of the lane's row of tensor memory, asynchronously: a tuple of 32 uint32, to be
+    used after `tcgen05_wait_ld`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from
+    32 times its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.ld.sync.aligned.32x32b.x32.b32]
+    """
+def tcgen05_ld_32x32b_x64(address: Any) -> Any:
+    """
+    Loads 64 columns of the lane's row of tensor memory, asynchronously: a tuple of 64 uint32, to be
+    used after `tcgen05_wait_ld`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from
+    32 times its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.ld.sync.aligned.32x32b.x64.b32]
+    """
+def tcgen05_ld_32x32b_x128(address: Any) -> Any:
+    """
+    Loads 128 columns of the lane's row of tensor memory, asynchronously: a tuple of 128 uint32, to
+    be used after `tcgen05_wait_ld`.  `address`: lane << 16 | column; the warp accesses 32 lanes,
+    from 32 times its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.ld.sync.aligned.32x32b.x128.b32]
+    """
+def tcgen05_st_32x32b_x1(address: Any, values: Any) -> Any:
+    """
+    Stores a tuple of 1 uint32 to columns of the lane's row of tensor memory, asynchronously, see
+    `tcgen05_wait_st`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from 32 times
+    its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.st.sync.aligned.32x32b.x1.b32]
+    """
+def tcgen05_st_32x32b_x2(address: Any, values: Any) -> Any:
+    """
+    Stores a tuple of 2 uint32 to columns of the lane's row of tensor memory, asynchronously, see
+    `tcgen05_wait_st`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from 32 times
+    its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.st.sync.aligned.32x32b.x2.b32]
+    """
+def tcgen05_st_32x32b_x4(address: Any, values: Any) -> Any:
+    """
+    Stores a tuple of 4 uint32 to columns of the lane's row of tensor memory, asynchronously, see
+    `tcgen05_wait_st`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from 32 times
+    its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.st.sync.aligned.32x32b.x4.b32]
+    """
+def tcgen05_st_32x32b_x8(address: Any, values: Any) -> Any:
+    """
+    Stores a tuple of 8 uint32 to columns of the lane's row of tensor memory, asynchronously, see
+    `tcgen05_wait_st`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from 32 times
+    its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.st.sync.aligned.32x32b.x8.b32]
+    """
+def tcgen05_st_32x32b_x16(address: Any, values: Any) -> Any:
+    """
+    Stores a tuple of 16 uint32 to columns of the lane's row of tensor memory, asynchronously, see
+    `tcgen05_wait_st`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from 32 times
+    its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.st.sync.aligned.32x32b.x16.b32]
+    """
+def tcgen05_st_32x32b_x32(address: Any, values: Any) -> Any:
+    """
+    Stores a tuple of 32 uint32 to columns of the lane's row of tensor memory, asynchronously, see
+    `tcgen05_wait_st`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from 32 times
+    its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.st.sync.aligned.32x32b.x32.b32]
+    """
+def tcgen05_st_32x32b_x64(address: Any, values: Any) -> Any:
+    """
+    Stores a tuple of 64 uint32 to columns of the lane's row of tensor memory, asynchronously, see
+    `tcgen05_wait_st`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from 32 times
+    its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.st.sync.aligned.32x32b.x64.b32]
+    """
+def tcgen05_st_32x32b_x128(address: Any, values: Any) -> Any:
+    """
+    Stores a tuple of 128 uint32 to columns of the lane's row of tensor memory, asynchronously, see
+    `tcgen05_wait_st`.  `address`: lane << 16 | column; the warp accesses 32 lanes, from 32 times
+    its number modulo 4 on.  All lanes of the warp execute it together.  [PTX:
+    tcgen05.st.sync.aligned.32x32b.x128.b32]
+    """
+def matrix_descriptor(array: Any, offset: Any, leading: Any, stride: Any, swizzle: Any = ...) -> Any:
+    """
+    The shared memory descriptor of a matrix that begins `offset` bytes after the first element of a
+    shared array, uint64.  `leading` and `stride` are its leading and stride dimension byte offsets;
+    all three are multiples of 16.  `swizzle` is 0, 32, 64 or 128 bytes, a constant.  [PTX: shared
+    memory descriptor of tcgen05]
+    """
+def tcgen05_mma_f16(d: Any, a: Any, b: Any, idesc: Any, add: Any) -> Any:
+    """
+    Multiplies a and b, and adds the product to the sums at `d` in tensor memory, or stores it there
+    if `add` is false: asynchronously, see `tcgen05_commit`.  `idesc` is the instruction descriptor,
+    with types and shape; `b` is a `matrix_descriptor`, and so is `a`.  One thread executes it: each
+    active lane performs its own.  [PTX: tcgen05.mma.cta_group::1.kind::f16]
+    """
+def tcgen05_mma_tf32(d: Any, a: Any, b: Any, idesc: Any, add: Any) -> Any:
+    """
+    Multiplies a and b, and adds the product to the sums at `d` in tensor memory, or stores it there
+    if `add` is false: asynchronously, see `tcgen05_commit`.  `idesc` is the instruction descriptor,
+    with types and shape; `b` is a `matrix_descriptor`, and so is `a`.  One thread executes it: each
+    active lane performs its own.  [PTX: tcgen05.mma.cta_group::1.kind::tf32]
+    """
+def tcgen05_mma_f8f6f4(d: Any, a: Any, b: Any, idesc: Any, add: Any) -> Any:
+    """
+    Multiplies a and b, and adds the product to the sums at `d` in tensor memory, or stores it there
+    if `add` is false: asynchronously, see `tcgen05_commit`.  `idesc` is the instruction descriptor,
+    with types and shape; `b` is a `matrix_descriptor`, and so is `a`.  One thread executes it: each
+    active lane performs its own.  [PTX: tcgen05.mma.cta_group::1.kind::f8f6f4]
+    """
+def tcgen05_mma_i8(d: Any, a: Any, b: Any, idesc: Any, add: Any) -> Any:
+    """
+    Multiplies a and b, and adds the product to the sums at `d` in tensor memory, or stores it there
+    if `add` is false: asynchronously, see `tcgen05_commit`.  `idesc` is the instruction descriptor,
+    with types and shape; `b` is a `matrix_descriptor`, and so is `a`.  One thread executes it: each
+    active lane performs its own.  [PTX: tcgen05.mma.cta_group::1.kind::i8]
+    """
+def tcgen05_mma_f16_tmem(d: Any, a: Any, b: Any, idesc: Any, add: Any) -> Any:
+    """
+    Multiplies a and b, and adds the product to the sums at `d` in tensor memory, or stores it there
+    if `add` is false: asynchronously, see `tcgen05_commit`.  `idesc` is the instruction descriptor,
+    with types and shape; `b` is a `matrix_descriptor`, `a` an address in tensor memory.  One thread
+    executes it: each active lane performs its own.  [PTX: tcgen05.mma.cta_group::1.kind::f16]
+    """
+def tcgen05_mma_tf32_tmem(d: Any, a: Any, b: Any, idesc: Any, add: Any) -> Any:
+    """
+    Multiplies a and b, and adds the product to the sums at `d` in tensor memory, or stores it there
+    if `add` is false: asynchronously, see `tcgen05_commit`.  `idesc` is the instruction descriptor,
+    with types and shape; `b` is a `matrix_descriptor`, `a` an address in tensor memory.  One thread
+    executes it: each active lane performs its own.  [PTX: tcgen05.mma.cta_group::1.kind::tf32]
+    """
+def tcgen05_mma_f8f6f4_tmem(d: Any, a: Any, b: Any, idesc: Any, add: Any) -> Any:
+    """
+    Multiplies a and b, and adds the product to the sums at `d` in tensor memory, or stores it there
+    if `add` is false: asynchronously, see `tcgen05_commit`.  `idesc` is the instruction descriptor,
+    with types and shape; `b` is a `matrix_descriptor`, `a` an address in tensor memory.  One thread
+    executes it: each active lane performs its own.  [PTX: tcgen05.mma.cta_group::1.kind::f8f6f4]
+    """
+def tcgen05_mma_i8_tmem(d: Any, a: Any, b: Any, idesc: Any, add: Any) -> Any:
+    """
+    Multiplies a and b, and adds the product to the sums at `d` in tensor memory, or stores it there
+    if `add` is false: asynchronously, see `tcgen05_commit`.  `idesc` is the instruction descriptor,
+    with types and shape; `b` is a `matrix_descriptor`, `a` an address in tensor memory.  One thread
+    executes it: each active lane performs its own.  [PTX: tcgen05.mma.cta_group::1.kind::i8]
     """

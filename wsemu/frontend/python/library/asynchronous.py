@@ -41,7 +41,7 @@ _EVERY_BYTE = (1 << 16) - 1
 ONE = Scalar(int32, None, 1)
 _WHERE = {"generic": "memory of more than one kind"}
 
-_REMEDIES = {
+REMEDIES = {
     "shared": "copy it to a shared array first: `cuda.shared.array(...)`",
     "global": "pass the array as an argument",
 }
@@ -72,7 +72,7 @@ class _Place(NamedTuple):
         return made[0] if made else None
 
 
-def _array(call: Any, function: KernelFunction, ary: Value, space: str, remedy: str) -> ArrayValue:
+def placed_array(call: Any, function: KernelFunction, ary: Value, space: str, remedy: str) -> ArrayValue:
     """Return an array that must be in `space`."""
     target = array(call, ary, f"`{function.name}`")
     if target.space != space:
@@ -83,7 +83,7 @@ def _array(call: Any, function: KernelFunction, ary: Value, space: str, remedy: 
 
 def element_place(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, remedy: str) -> _Place:
     """Return an element of such an array; an index out of range is flagged."""
-    target = _array(call, function, ary, space, remedy)
+    target = placed_array(call, function, ary, space, remedy)
     indices = list(index.items) if isinstance(index, TupleValue) else [index]
     if len(indices) != target.ndim:
         raise call.error(
@@ -99,11 +99,11 @@ def byte_place(call: Any, function: KernelFunction, ary: Value, index: Value, sp
     """Return the start of a copy: an element of an array whose last axis is contiguous, or a number of bytes after the
     first element."""
     if function.__name__.endswith("_bytes"):
-        target = _array(call, function, ary, space, _REMEDIES[space])
+        target = placed_array(call, function, ary, space, REMEDIES[space])
         distance = integer(call, index, f"the offset of `{function.name}`", int64)
         place = _Place(target, *arrays.byte_address(call.b, target, distance, 1))
     else:
-        place = element_place(call, function, ary, index, space, _REMEDIES[space])
+        place = element_place(call, function, ary, index, space, REMEDIES[space])
         target = place.array
         if target.strides[-1:] and target.strides[-1].literal != target.dtype.itemsize:
             raise call.error(
@@ -307,6 +307,14 @@ def _enter_arrival_of_copies(function: KernelFunction, auxiliary: int) -> None:
 
 _enter_arrival_of_copies(_NAMES["cp_async_mbarrier_arrive"], 0)
 _enter_arrival_of_copies(_NAMES["cp_async_mbarrier_arrive_noinc"], NOINC)
+
+
+@means(_NAMES["tcgen05_commit"])
+def commit_products(call: Any, bar: Value, index: Value) -> Value:
+    place = mbarrier_place(call, _NAMES["tcgen05_commit"], bar, index)
+    operands = place.address(call), call.b.constant("b32", 0)
+    call.b.effect("tcgen05.commit", operands, array=place.array.name, element=str(place.array.dtype))
+    return NOTHING
 
 
 # -- bulk copies -----------------------------------------------------------------------------------------------------

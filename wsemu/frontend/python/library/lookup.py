@@ -35,7 +35,10 @@ __all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical
 
 TOPICS: tuple[ModuleType, ...] = (library_builtins, library_math, library_numpy, library_cuda, library_memory)
 """modules that enter what most kernels call into FUNCTIONS and ATTRIBUTES"""
-FURTHER = ("device", "halves", "ptx", "asynchronous", "cmath", "operators", "reductions", "cluster", "matrix")
+FURTHER = (
+    "device", "halves", "ptx", "asynchronous", "cmath", "operators", "reductions", "cluster", "matrix",
+    "tensor_memory",
+)  # fmt: skip
 """modules that are imported only if a kernel uses any other name: importing all of them takes as long as a small
 launch"""
 

@@ -21,7 +21,9 @@ _ALL = 0xFFFFFFFF
 _ROW_BYTES = 16
 
 
-def _fragment(call: Any, function: KernelFunction, value: Value, count: int, type_: NumberType, what: str) -> list[int]:
+def fragment_registers(
+    call: Any, function: KernelFunction, value: Value, count: int, type_: NumberType, what: str
+) -> list[int]:
     """Return the registers of a fragment, which is a tuple or one number."""
     items = value.items if isinstance(value, TupleValue) else (value,)
     if len(items) != count:
@@ -50,9 +52,10 @@ def _enter_multiplication(name: str, shape: Mma, clamped: bool) -> None:
     @means(function)
     def multiply(call: Any, a: Value, b: Value, c: Value) -> Value:
         registers = [
-            *_fragment(call, function, a, of_a, operand, "a"), *_fragment(call, function, b, of_b, operand, "b"),
-            *_fragment(call, function, c, of_c, sums, "c"),
-        ]  # fmt: skip
+            *fragment_registers(call, function, a, of_a, operand, "a"),
+            *fragment_registers(call, function, b, of_b, operand, "b"),
+            *fragment_registers(call, function, c, of_c, sums, "c"),
+        ]
         made = call.b.effect(
             shape.name, (*registers, _members(call)), results=(sums.register,) * of_d, auxiliary=SATURATES * clamped
         )
@@ -116,7 +119,7 @@ def _enter_store(name: str, n: int, trans: bool) -> None:
     @means(function)
     def store(call: Any, ary: Value, index: Value, values: Value) -> Value:
         target, address, offset = _row(call, function, ary, index)
-        registers = _fragment(call, function, values, n, uint32, "values")
+        registers = fragment_registers(call, function, values, n, uint32, "values")
         rows = call.b.effect(operation, (*registers, _members(call)), results=("b32",) * move_counts(operation)[0])
         guard = _row_address_guard(call, n)
         call.b.effect("st.v4.b32", (address, *rows), immediate=offset, array=target.name, element="uint16")
@@ -127,7 +130,7 @@ def _enter_store(name: str, n: int, trans: bool) -> None:
 @means(names.FUNCTIONS["movmatrix_trans"])
 def move_matrix(call: Any, a: Value) -> Value:
     function = names.FUNCTIONS["movmatrix_trans"]
-    (fragment,) = _fragment(call, function, a, 1, uint32, "a")
+    (fragment,) = fragment_registers(call, function, a, 1, uint32, "a")
     (made,) = call.b.effect("turn", (fragment, _members(call)), results=("b32",))
     return result(uint32, made)
 

@@ -11,7 +11,7 @@ from wsemu.frontend.python.library.cuda import lower_barrier_reduction
 from wsemu.frontend.python.library.memory import cache_qualifier, check_global, enter_load, enter_store
 from wsemu.frontend.python.scalars import describe, register, scalar_cast, truth
 from wsemu.frontend.python.values import ArrayValue, Scalar, TupleValue, Value
-from wsemu.language import async_names, matrix_names
+from wsemu.language import async_names, matrix_names, tensor_names
 from wsemu.language import ptx_names as ptx
 from wsemu.language.numbers import NumberType, int32, int64, uint32
 from wsemu.language.promotion import number_type
@@ -203,8 +203,9 @@ def _access(operation: str, length: int) -> str:
     return f"{operation}.b32" if length == 1 else f"{operation}.v{length}.b32"
 
 
+_ELSEWHERE = async_names.FUNCTIONS | matrix_names.FUNCTIONS | tensor_names.FUNCTIONS
 for _name, _function in ptx.FUNCTIONS.items():
-    if _function in (_LOAD_BYTES, _STORE_BYTES) or _name in async_names.FUNCTIONS | matrix_names.FUNCTIONS:
+    if _function in (_LOAD_BYTES, _STORE_BYTES) or _name in _ELSEWHERE:
         continue
     _length = next((n for v, n in ptx.VECTOR_LENGTHS.items() if v and f"_{v}" in _name), 1)
     if _name.startswith("ld"):
