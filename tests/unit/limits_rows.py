@@ -294,6 +294,8 @@ recursion deeper than 64 calls
     test_limits.py::test_signed_integers_wrap
 `x * 2 // 2`
     test_limits.py::test_signed_integers_wrap
+products with `K = 96` (sm_103)
+    test_tensor_memory.py::test_products_of_96_elements_are_not_modelled
 scale-input-d
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
 bank conflicts of atomics, except on

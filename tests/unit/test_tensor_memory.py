@@ -301,6 +301,18 @@ def test_what_is_not_modelled_is_never_verified(instruction: str):
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("kind", ["mxf4.block_scale", "mxf4nvf4.block_scale.block16"])
+def test_products_of_96_elements_are_not_modelled(kind: str, engine: Engine):
+    mma = f"tcgen05.mma.cta_group::1.kind::{kind} [%r11], %rd6, %rd7, %r15, [%r11+16], [%r11+24], %p5;"
+    shape = 1 << 31 | 128 // 16 << 24 | 1 << 23 | 8 // 8 << 17 | 1 << 10 | 1 << 7
+    arguments = random_bytes("f16", 8192), NOTHING.copy(), np.zeros((128, 8), np.uint32)
+    text = RUN.replace(MMA, f"mov.b32 %r15, {shape:#x};\n  {mma}")
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 128, arguments, engine=engine)
+    assert report.verdict == "incomplete"
+    assert "tcgen05.mma" in str(report.notes)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
 @pytest.mark.parametrize(("grid", "cluster", "columns", "verdict"), [
     (1, 1, 512, "verified"),
     (3, 1, 512, "verified"),
