@@ -703,7 +703,9 @@ class VmSession(Spending):
         live = self.named.live if self.named else self.live
         if not lanes or pc >= len(live):
             return
-        chosen = np.flatnonzero(np.array([lanes >> lane & 1 for lane in range(LANES)]))
+        chosen: Any = slice(None)
+        if lanes != (1 << LANES) - 1:
+            chosen = [lane for lane in range(LANES) if lanes >> lane & 1]
         masks = self.bits[pc]
         for row in sorted(live[pc]):
             size = self.widths.get(row)
