@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import wsemu
+from tests.properties.enumerated import JudgedProgram, always_ends, judge_program
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
+    from wsemu.launch.result import Report
     from wsemu.model.settings import Engine
 
 MASK, OUTSIDE = (1 << 32) - 1, 4096
@@ -182,7 +184,8 @@ class Enumeration:
                 return True
             follow[state] = [*self._successors(state)]
             pending += follow[state]
-        return not _all_end(follow)
+        ends = [state for state in follow if all(at == _END for at in state.threads)]
+        return not always_ends(follow, ends)
 
     def _is_wrong(self, accesses: frozenset[Access]) -> bool:
         outside = any(not 0 <= at < self.program.room for _, at, _ in accesses)
@@ -281,21 +284,6 @@ class Enumeration:
         return Position("unlock", at.number) if program.lock != "none" else _END
 
 
-def _all_end(follow: dict[State, list[State]]) -> bool:
-    """Return whether every state leads to one in which all threads have ended."""
-    before: dict[State, list[State]] = {}
-    for state, after in follow.items():
-        for one in after:
-            before.setdefault(one, []).append(state)
-    pending = [state for state in follow if all(at == _END for at in state.threads)]
-    ends = {*pending}
-    while pending:
-        more = {*before.get(pending.pop(), ())} - ends
-        ends |= more
-        pending += more
-    return len(ends) == len(follow)
-
-
 def draw_bits(source: random.Random) -> BitProgram:
     """Draw a program, often one without a mistake."""
     ctas = source.choice((1, 1, 2))
@@ -314,33 +302,15 @@ def draw_bits(source: random.Random) -> BitProgram:
     )  # fmt: skip
 
 
-class JudgedBits(NamedTuple):
-    """A program with the verdicts of engines, and what is wrong with these."""
-
-    program: BitProgram
-    fails: bool
-    verdicts: tuple[str, ...]
-    complaints: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{'; '.join(self.complaints)}: {self.program}"
-
-
-def judge_bits(program: BitProgram, engines: tuple[Engine, ...]) -> JudgedBits:
+def judge_bits(program: BitProgram, engines: tuple[Engine, ...]) -> JudgedProgram:
     """Compare wsemu's verdicts with all interleavings."""
     fails, kernel = program.can_fail(), wsemu.load_ptx(program.ptx())["k"]
-    verdicts, complaints = [], []
-    for engine in engines:
+
+    def check(engine: Engine) -> Report:
         arrays = (
             np.zeros(program.room, np.uint32), np.array([program.locks, 0], np.uint32),
             np.array([program.first, 0], np.uint32), np.zeros(program.threads, np.uint32),
         )  # fmt: skip
-        report = wsemu.check(
-            kernel, program.ctas, program.threads // program.ctas, arrays, engine=engine, budget=20_000
-        )
-        verdicts.append(report.verdict)
-        if fails and report.verdict == "verified":
-            complaints.append(f"{engine}: missed")
-        if not fails and report.verdict == "failed":
-            complaints.append(f"{engine}: false alarm")
-    return JudgedBits(program, fails, tuple(verdicts), tuple(complaints))
+        return wsemu.check(kernel, program.ctas, program.threads // program.ctas, arrays, engine=engine, budget=20_000)
+
+    return judge_program(program, check, engines, fails=fails)

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import wsemu
+from tests.properties.mistakes import break_program, without_barrier
 
 if TYPE_CHECKING:
     import random
@@ -531,7 +532,7 @@ def copy_program(source: random.Random) -> Program:
     """Return a typical use of bulk copies of blocks with up to two mistakes."""
     made = source.choice(_SHAPES)(source, source.choice((2, 2, 3)))
     for _ in range(source.choice((0, 0, 1, 1, 2))):
-        made = _break(source, made)
+        made = break_program(source, made, _other, _drawn, once="F")
     return Program(source.choice(PLACES), tuple(map(tuple, _number(made))))
 
 
@@ -668,39 +669,6 @@ def _drawn(source: random.Random) -> Op:
 _SHAPES = (_own, _stored, _handed, _reused, _summed, _ring, _random)
 
 
-def _break(source: random.Random, made: _Made) -> _Made:
-    """Return the program with a step removed, repeated, moved or changed; a barrier is removed for all threads."""
-    n = source.randrange(len(made))
-    ops = list(made[n])
-    if not ops:
-        return made
-    at, how = source.randrange(len(ops)), source.randrange(5)
-    op = ops[at]
-    if op.kind == "F" and how > 1:
-        how = 0
-    if op.kind == "B":
-        if how < 2:
-            which = sum(o.kind == "B" for o in ops[:at])
-            return [_without_barrier(own, which) for own in made]
-        how = 1
-    if how == 0:
-        del ops[at]
-    elif how == 1 and at + 1 < len(ops):
-        ops[at], ops[at + 1] = ops[at + 1], op
-    elif how == 2:
-        ops.insert(source.randint(at, len(ops)), op)
-    elif how == 3:
-        ops[at] = _other(source, op)
-    else:
-        ops.insert(at, _drawn(source))
-    return [*made[:n], ops, *made[n + 1 :]]
-
-
-def _without_barrier(ops: list[Op], which: int) -> list[Op]:
-    places = [k for k, op in enumerate(ops) if op.kind == "B"]
-    return [*ops[: places[which]], *ops[places[which] + 1 :]] if which < len(places) else ops
-
-
 def _other(source: random.Random, op: Op) -> Op:
     if op.kind == "M":
         return op._replace(n=source.choice((4, 12, 16, 24, 32, HUGE)))
@@ -780,7 +748,7 @@ def smaller_copies(program: Program, fails: Callable[[Program], bool]) -> Progra
 
     def parts(made: tuple[tuple[Op, ...], ...]) -> Iterator[_Made]:
         for which in range(sum(op.kind == "B" for op in made[0])):
-            yield [_without_barrier(list(ops), which) for ops in made]
+            yield [without_barrier(list(ops), which) for ops in made]
         for n, ops in enumerate(made):
             if len(made) > 2:
                 yield [list(own) for k, own in enumerate(made) if k != n]

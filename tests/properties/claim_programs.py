@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import wsemu
+from tests.properties.enumerated import JudgedProgram, always_ends, judge_program
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
+    from wsemu.launch.result import Report
     from wsemu.model.settings import Engine
 
 EMPTY, MORE, OUTSIDE = 0, 10, 99
@@ -173,7 +175,8 @@ class Enumeration:
                 return True
             follow[state] = [*self._successors(state)]
             pending += follow[state]
-        return not _all_end(follow)
+        ends = [state for state in follow if all(at == _END for at in state.threads)]
+        return not always_ends(follow, ends)
 
     def _before_cas(self, thread: int, slot: int) -> Iterator[Access]:
         """Yield the plain accesses of a thread before its first strong access to a cell."""
@@ -260,21 +263,6 @@ class Enumeration:
         return one[0] != other[0] and one[1] == other[1] and writes and not atomic
 
 
-def _all_end(follow: dict[State, list[State]]) -> bool:
-    """Return whether every state leads to one in which all threads have ended."""
-    before: dict[State, list[State]] = {}
-    for state, after in follow.items():
-        for one in after:
-            before.setdefault(one, []).append(state)
-    pending = [state for state in follow if all(at == _END for at in state.threads)]
-    ends = {*pending}
-    while pending:
-        more = {*before.get(pending.pop(), ())} - ends
-        ends |= more
-        pending += more
-    return len(ends) == len(follow)
-
-
 def draw_claims(source: random.Random) -> ClaimProgram:
     """Draw a program, often one without a mistake."""
     ctas = source.choice((1, 1, 2))
@@ -296,35 +284,16 @@ def draw_claims(source: random.Random) -> ClaimProgram:
     )  # fmt: skip
 
 
-class JudgedClaims(NamedTuple):
-    """A program with the verdicts of engines, and what is wrong with these."""
-
-    program: ClaimProgram
-    fails: bool
-    verdicts: tuple[str, ...]
-    complaints: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{'; '.join(self.complaints)}: {self.program}"
-
-
-def judge_claims(program: ClaimProgram, engines: tuple[Engine, ...]) -> JudgedClaims:
+def judge_claims(program: ClaimProgram, engines: tuple[Engine, ...]) -> JudgedProgram:
     """Compare wsemu's verdicts with all interleavings."""
     fails, kernel = program.can_fail(), wsemu.load_ptx(program.ptx())["k"]
-    verdicts, complaints = [], []
-    for engine in engines:
+
+    def check(engine: Engine) -> Report:
         given = np.array([*zip(program.keys, program.starts, strict=True)], np.uint32)
         arrays = (
             np.array(program.first, np.uint32), np.zeros(program.room, np.uint32), np.zeros(1, np.uint32),
             given.ravel(), np.zeros(program.threads, np.uint32),
         )  # fmt: skip
-        report = wsemu.check(
-            kernel, program.ctas, program.threads // program.ctas, arrays, engine=engine, budget=20_000
-        )
-        same = {finding.code for finding in report.findings} & {"same-value-store"}
-        verdicts.append(report.verdict)
-        if fails and report.verdict == "verified" and not same:
-            complaints.append(f"{engine}: missed")
-        if not fails and report.verdict == "failed":
-            complaints.append(f"{engine}: false alarm")
-    return JudgedClaims(program, fails, tuple(verdicts), tuple(complaints))
+        return wsemu.check(kernel, program.ctas, program.threads // program.ctas, arrays, engine=engine, budget=20_000)
+
+    return judge_program(program, check, engines, fails=fails, shown="same-value-store")

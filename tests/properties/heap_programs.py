@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import wsemu
+from tests.properties.mistakes import break_program, without_barrier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -594,7 +595,7 @@ def heap_program(source: random.Random) -> Program:
     shapes = _SHAPES if place != "ctas" else _ALONE
     made = source.choice(shapes)(source, count)
     for _ in range(source.choice((0, 0, 1, 1, 2))):
-        made = _broken(source, made)
+        made = break_program(source, made, _other, _drawn)
     if place == "ctas":
         made = [[op for op in ops if op.kind != "B"] for ops in made]
     return Program(place, tuple(map(tuple, made)))
@@ -749,38 +750,6 @@ _ALONE = (_own, _flagged, _flagged, _signalled, _random)
 _SHAPES = (_own, _handed, _handed, _shared, _shared, _flagged, _signalled, _random)
 
 
-def _broken(source: random.Random, made: _Made) -> _Made:
-    """Return the program with a step removed, doubled, moved or changed; a barrier is changed for all threads."""
-    n = source.randrange(len(made))
-    ops = list(made[n])
-    if not ops:
-        return made
-    at = source.randrange(len(ops))
-    op = ops[at]
-    how = source.randrange(5)
-    if op.kind == "B":
-        if how < 2:
-            which = sum(o.kind == "B" for o in ops[:at])
-            return [_without_barrier(own, which) for own in made]
-        how = 1
-    if how == 0:
-        del ops[at]
-    elif how == 1 and at + 1 < len(ops):
-        ops[at], ops[at + 1] = ops[at + 1], op
-    elif how == 2:
-        ops.insert(source.randint(at, len(ops)), op)
-    elif how == 3:
-        ops[at] = _other(source, op)
-    else:
-        ops.insert(at, _drawn(source))
-    return [*made[:n], ops, *made[n + 1 :]]
-
-
-def _without_barrier(ops: list[Op], which: int) -> list[Op]:
-    at = [k for k, op in enumerate(ops) if op.kind == "B"][which]
-    return [*ops[:at], *ops[at + 1 :]]
-
-
 def _other(source: random.Random, op: Op) -> Op:
     if op.kind in "PGCSL" and op.order != WEAK and source.random() < 0.6:
         return op._replace(order=RELAXED)
@@ -865,7 +834,7 @@ def smaller_heap(program: Program, fails: Callable[[Program], bool]) -> Program:
 
     def parts(made: tuple[tuple[Op, ...], ...]) -> Iterator[tuple[tuple[Op, ...], ...]]:
         for which in range(sum(op.kind == "B" for op in made[0])):
-            yield tuple(tuple(_without_barrier(list(ops), which)) for ops in made)
+            yield tuple(tuple(without_barrier(list(ops), which)) for ops in made)
         for n, ops in enumerate(made):
             if len(made) > 2:
                 yield (*made[:n], *made[n + 1 :])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import wsemu
+from tests.properties.enumerated import JudgedProgram, judge_program
 
 if TYPE_CHECKING:
     import random
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from wsemu.launch.result import Report
     from wsemu.model.settings import Engine
 
 ROOM = 24
@@ -223,30 +225,14 @@ def draw_windows(source: random.Random) -> WindowProgram:
     return drawn._replace(undefined=undefined, written=written, used=used)
 
 
-class JudgedWindows(NamedTuple):
-    """A program with the verdicts of engines, and what is wrong with these."""
-
-    program: WindowProgram
-    fails: bool
-    verdicts: tuple[str, ...]
-    complaints: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{'; '.join(self.complaints)}: {self.program}"
-
-
-def judge_windows(program: WindowProgram, engines: tuple[Engine, ...]) -> JudgedWindows:
+def judge_windows(program: WindowProgram, engines: tuple[Engine, ...]) -> JudgedProgram:
     """Compare wsemu's verdicts with all that loads may return."""
     reads = 0 <= program.undefined < program.ctas - 1  # the next CTA may add it to the location of its store
     fails, kernel = reads or program.can_fail(), wsemu.load_ptx(program.ptx())["k"]
-    verdicts, complaints = [], []
-    for engine in engines:
-        words = program.words()
-        given = words, np.zeros(ROOM, np.uint32)
-        report = wsemu.check(kernel, program.ctas, program.lanes, given, engine=engine)
-        verdicts.append(report.verdict)
-        if fails and report.verdict == "verified":
-            complaints.append(f"{engine}: missed")
-        if not fails and report.verdict == "failed":
-            complaints.append(f"{engine}: false alarm")
-    return JudgedWindows(program, fails, tuple(verdicts), tuple(complaints))
+
+    def check(engine: Engine) -> Report:
+        return wsemu.check(
+            kernel, program.ctas, program.lanes, (program.words(), np.zeros(ROOM, np.uint32)), engine=engine
+        )
+
+    return judge_program(program, check, engines, fails=fails)

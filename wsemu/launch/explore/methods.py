@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wsemu.evidence.places import Places
 from wsemu.launch.explore.accesses import ACCESSES, find_data, find_kinds, find_ordered, find_scopes, find_steering
@@ -25,9 +25,13 @@ from wsemu.proof.threads import Shared
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wsemu.launch.explore.claims import Claims
+    from wsemu.launch.explore.numbers import Numbers
+    from wsemu.launch.explore.session import Session
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import RawFinding
 
+Proof = TypeVar("Proof", "Claims", "Numbers")
 RACES = ("race", "intra-warp-race")
 WHATEVER_IS_PUBLISHED = "whatever published values each CTA reads"
 
@@ -181,19 +185,10 @@ def decide_by_claims(bound: Bound, places: Places) -> Decided | None:
     from wsemu.launch.explore.claims import MOST_THREADS, Claims, claims_cells
 
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
-    threads = bound.configuration.ctas * math.prod(bound.configuration.block)
-    alone = bound.group == (1, 1, 1) and not bound.program.asynchronous and bound.heap is None
-    if not alone or threads > MOST_THREADS or any(raw.code in RACES for raw in places.outcome.findings):
+    if not _suits_single_threads(bound, places, MOST_THREADS) or not claims_cells(bound.program, ordered):
         return None
-    if not claims_cells(bound.program, ordered):
-        return None
-    session = make_session(bound, ordered, frozenset(find_kinds(bound, ACCESSES)))
-    try:
-        claims = Claims(bound, session, ordered, _find_passing(bound, places))
-        proven = claims.is_proven()
-    finally:
-        session.close()
-    if not proven:
+    claims = _prove(Claims, bound, places, ordered)
+    if claims is None:
         return None
     notes = ("which thread claims which element, and so what is left in arrays, depends on the order of atomics",)
     return Decided(
@@ -208,25 +203,38 @@ def decide_by_numbers(bound: Bound, places: Places) -> Decided | None:
     from wsemu.launch.explore.numbers import MOST_THREADS, Numbers, draws_bits
 
     atomics = frozenset(find_kinds(bound, ("atomic",)))
-    threads = bound.configuration.ctas * math.prod(bound.configuration.block)
-    alone = bound.group == (1, 1, 1) and not bound.program.asynchronous and bound.heap is None
-    if not alone or threads > MOST_THREADS or any(raw.code in RACES for raw in places.outcome.findings):
+    if not _suits_single_threads(bound, places, MOST_THREADS) or not draws_bits(bound.program, atomics):
         return None
-    if not draws_bits(bound.program, atomics):
-        return None
-    session = make_session(bound, atomics, frozenset(find_kinds(bound, ACCESSES)))
-    try:
-        numbers = Numbers(bound, session, atomics, _find_passing(bound, places))
-        proven = numbers.is_proven()
-    finally:
-        session.close()
-    if not proven:
+    numbers = _prove(Numbers, bound, places, atomics)
+    if numbers is None:
         return None
     notes = ("which thread draws which number, and so what is left in arrays, depends on the order of atomics",)
     return Decided(
         proven=True, notes=notes if numbers.tracked else (), how="whichever number each thread draws",
         besides=frozenset(numbers.plans.executed),
     )  # fmt: skip
+
+
+def _suits_single_threads(bound: Bound, places: Places, most: int) -> bool:
+    """Return whether a launch of at most this many threads can be decided by following each thread alone."""
+    threads = bound.configuration.ctas * math.prod(bound.configuration.block)
+    alone = bound.group == (1, 1, 1) and not bound.program.asynchronous and bound.heap is None
+    return alone and threads <= most and all(raw.code not in RACES for raw in places.outcome.findings)
+
+
+def _prove(
+    make: Callable[[Bound, Session, frozenset[int], Callable[[RawFinding], bool]], Proof],
+    bound: Bound,
+    places: Places,
+    ordered: frozenset[int],
+) -> Proof | None:
+    """Return the proof of a method if it succeeds."""
+    session = make_session(bound, ordered, frozenset(find_kinds(bound, ACCESSES)))
+    try:
+        proof = make(bound, session, ordered, _find_passing(bound, places))
+        return proof if proof.is_proven() else None
+    finally:
+        session.close()
 
 
 def _find_passing(bound: Bound, places: Places) -> Callable[[RawFinding], bool]:
