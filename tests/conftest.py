@@ -103,6 +103,13 @@ def pytest_runtest_teardown() -> None:
         _trim(0)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a file of slow tests only, if these are not wanted."""
+    if config.option.markexpr == "not slow" and collection_path.suffix == ".py":
+        return True if collection_path.relative_to(ROOT).as_posix() in durations.slow_files() else None
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the slow tests before pytest chooses by marks."""

@@ -1,12 +1,14 @@
 """Which tests are slow: `pytest -p tests.durations` writes `durations.json`, whose tests `pytest -m "not slow"` skips.
 
 The file has the seconds of processor time of each test that takes `SLOW` or more, so a loaded machine gives the same
-list, and of files whose tests are all slow.  A run of a part of the tests keeps the numbers of the others.
-`WSEMU_TESTS_CAP=15` ends each file after 15 seconds, and takes the mean of its tests for those that did not run.
+list, and of files and parametrized functions whose tests are slow.  A run of a part of the tests keeps the numbers of
+the others.  `WSEMU_TESTS_CAP=15` ends each file after 15 seconds, and takes the mean of its tests for those that did
+not run.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections import defaultdict
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
 FILE = Path(__file__).with_suffix(".json")
-SLOW = 0.05
-"""seconds of processor time"""
+SLOW = 0.02
+"""seconds of processor time: the other tests take less than a minute on two processors"""
 CAP = float(os.environ.get("WSEMU_TESTS_CAP", "inf"))
 
 _spent: dict[str, float] = defaultdict(float)
@@ -30,16 +32,22 @@ _left_out: set[str] = set()
 
 
 def known() -> dict[str, float]:
-    """Return the seconds of each slow test, or file of such tests, by its node id."""
+    """Return the seconds of each slow test, by its node id, its function's, or its file's."""
     seconds: dict[str, float] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     return seconds
+
+
+@functools.cache
+def slow_files() -> frozenset[str]:
+    """Return the files whose tests are all slow."""
+    return frozenset(test for test in known() if "::" not in test)
 
 
 def mark(items: Iterable[pytest.Item]) -> None:
     """Mark the tests of the file as slow."""
     slow = known()
     for item in items:
-        if item.nodeid in slow or item.nodeid.partition("::")[0] in slow:
+        if not slow.keys().isdisjoint((item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0])):
             item.add_marker(pytest.mark.slow)
 
 

@@ -26,6 +26,8 @@ def test_files_of_slow_tests_exist() -> None:
 def test_slow_tests_and_files_are_marked() -> None:
     known = durations.known()
     test = next(name for name in known if "::" in name)
-    slow, quick = _Item(test), _Item(f"{Path(test).parent}/test_none.py::test_nothing")
-    durations.mark([slow, quick])  # type: ignore[list-item]
-    assert (slow.marks, quick.marks) == (["slow"], [])
+    function = next(name for name in known if "::" in name and "[" not in name)
+    slow, of_function = _Item(test), _Item(f"{function}[1-vm]")
+    quick = _Item(f"{Path(test).parent}/test_none.py::test_nothing")
+    durations.mark([slow, of_function, quick])  # type: ignore[list-item]
+    assert (slow.marks, of_function.marks, quick.marks) == (["slow"], ["slow"], [])
