@@ -182,7 +182,7 @@ def test_numba_cudas_ptx_is_the_second_way() -> None:
     x = np.zeros(8)
     report = launching.check(stepped, 1, 4, (x, 2))
     assert (report.verdict, x.tolist()) == ("verified", [1, 0] * 4)
-    assert report.notes[0].startswith("run from the PTX that Numba-CUDA makes of it")
+    assert report.notes[0].startswith("run from Numba-CUDA's PTX")
     racy = launching.check(stepped, 1, 4, (x, -1))
     assert {site.line for site in racy.errors[0].sites} <= {
         line + stepped.py_func.__code__.co_firstlineno for line in (5, 7)
@@ -260,8 +260,11 @@ def test_without_numba_cuda_there_is_no_second_way(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("missing", ["numba", "numba.core"])
 def test_without_numba_a_time_is_predicted(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise UsageError("Numba-CUDA is not installed")
+
     monkeypatch.setitem(sys.modules, missing, None)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(numba_cuda, "numba_cuda", refuse)  # it may be imported already
     predicted = time(cuda.jit(_plain), 1, 32, (np.zeros(32),))
     assert "Numba-CUDA is not installed" in str(predicted.notes)
 
