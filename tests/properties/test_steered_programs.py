@@ -69,6 +69,7 @@ DRAWN_IN_TIME = (
 @pytest.mark.parametrize("text", [
     DRAWN_IN_TIME,
     "1 1 1 1 | g(0) i(0) a(0) D(1,0) R(0)?0=1 | w(0,0) D(1,0)",
+    "1 2 | a(0) p(1,0) a(0) | p(0,0) D(1,1) a(1) | D(1,0) p(0,0)?0=0 a(1) p(0,1)",
 ])  # fmt: skip
 def test_what_the_order_of_atomics_keeps_apart_is_no_error(text: str) -> None:
     judged = judged_steered(parse(text), ("vm", "reference"))

@@ -332,6 +332,7 @@ def phases_ordered_by_atomics(
     if not asked or not trace.complete:
         return []
     promises = _promises(program)
+    logged = {event.pc for event in trace.events}
     order = _InTime(uncounted_barriers(program), cluster_of)
     made: defaultdict[tuple[int, int], list[tuple[Event, Epoch]]] = defaultdict(list)
     """operations so far on each (cluster, mbarrier)"""
@@ -341,17 +342,20 @@ def phases_ordered_by_atomics(
             epoch, place = (event.cta, event.warp, event.interval), (cluster_of(event.cta), event.place)
             known = [one for one, of in made[place] if of[:2] == epoch[:2] or order.before(of, epoch[:2])]
             unknown = [one for one, _ in made[place] if one not in known or one.kind == "credit" or one.pc in promises]
-            found += [raw for raw in asked if raw not in found and _contradicts(raw, event, known, unknown)]
+            found += [raw for raw in asked if raw not in found and _contradicts(raw, event, known, unknown, logged)]
             made[place].append((event, epoch))
         order.apply(event)
     return found
 
 
-def _contradicts(raw: RawFinding, event: Event, known: list[Event], unknown: list[Event]) -> bool:
+def _contradicts(
+    raw: RawFinding, event: Event, known: list[Event], unknown: list[Event], logged: Container[int]
+) -> bool:
     """Return whether an operation on an mbarrier contradicts a finding.
 
     It follows the `known` operations. `unknown` are other earlier operations on the mbarrier, and those of copies,
-    which happen in their own time.
+    which happen in their own time.  `logged` are the instructions in the trace: a test that failed is none of them, and
+    its thread waits later.
     """
     detail, phase = raw.detail, raw.detail["phase"]
     if event.place != detail["address"]:
@@ -363,7 +367,8 @@ def _contradicts(raw: RawFinding, event: Event, known: list[Event], unknown: lis
     named = [one for one in known if one.generation == of and (one.pc, one.cta, one.warp) == owner]
     if raw.code == "uncovered-expectation" or detail["rule"] == _LATE:
         return (event.kind, event.generation) == (GIVES, phase) and bool(named)
-    if (event.pc, event.cta, event.warp) != (raw.pc, raw.cta, raw.warp):
+    tried = event.kind == TAKES and raw.pc not in logged
+    if (event.cta, event.warp) != (raw.cta, raw.warp) or not (tried or event.pc == raw.pc):
         return False
     seen = any(one.kind == TAKES and one.generation == of for one in known)
     others = any(one.kind != TAKES and one.generation == of for one in unknown)
