@@ -489,7 +489,7 @@ def of_floats(x):
     [
         (too_many, "the count of `ptx.mbarrier_init` is 1048576: give 1 to 1048575"),
         (not_known, "the number of groups of `ptx.cp_async_wait_group` must be a constant integer"),
-        (of_floats, "mbarriers are elements of a shared array of uint64"),
+        (of_floats, "give a shared array of uint64"),
     ],
 )
 def test_what_an_asynchronous_instruction_cannot_have_is_refused(kernel, message):
