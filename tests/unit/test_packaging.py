@@ -137,7 +137,12 @@ def test_wheel_and_source_distribution_have_what_belongs_there(checkout):
         for path in (checkout / folder).rglob("*")
         if path.suffix in (".py", ".pyi", ".md") and not path.is_relative_to(checkout / "wsemu" / "checkers")
     }
-    compiled = {f"wsemu/native/c/{path.name}" for path in (checkout / "wsemu/native/c").iterdir()}
+    compiled = {
+        path.relative_to(checkout).as_posix()
+        for folder in ("c", "torch")
+        for path in (checkout / "wsemu/native" / folder).rglob("*")
+        if path.is_file()
+    }
     libraries = {name for name in wheel if name.startswith("wsemu/native/lib/")}
     assert {name for name in wheel if ".dist-info/" not in name} == {*ours, *compiled, *libraries, "wsemu/py.typed"}
     assert bool(libraries) == hook().has_driver()
