@@ -517,6 +517,26 @@ def test_an_atomic_that_meets_the_second_element_of_a_vector_is_in_no_order_with
     assert verdict(unequal) == ("incomplete", ())
 
 
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_what_the_widest_scope_has_observed_is_not_what_a_cluster_has(engine: Any) -> None:
+    """The thread of P0's cluster may store, or the other one, which P0's fence does not reach."""
+    program = parse(
+        "P0@0/0: R g relaxed gpu until 2; F acq_rel cluster; R x"
+        " | P1@1/0: A add f 1 relaxed gpu -> t; ?t=0 W x 1; F acq_rel cluster; A add g 1 relaxed gpu"
+        " | P2@2/1: A add f 1 relaxed gpu -> t; ?t=0 W x 1; F acq_rel gpu; A add g 1 relaxed gpu"
+    )
+    assert explore(program, up_to_wrong=True).racing
+    assert verdict(program, engine) == ("failed", ("race",))
+
+
+def test_loads_of_two_elements_of_a_vector_are_in_no_order() -> None:
+    program = parse(
+        "P0@0: A add f 1 -> t; ?t=1 W x 1 relaxed gpu & ?t=1 W y 2 relaxed gpu; ?t=1 W s0 5"
+        " | P1@1: A add f 1 -> u; ?u=0 R y relaxed gpu until 2; ?u=0 R x relaxed gpu -> a; ?u=0 W s0 1"
+    )
+    assert verdict(program)[0] == "incomplete"
+
+
 def test_more_than_are_looked_at_are_not_called_all() -> None:
     found = explore(parse("P0@0: A add f 1 -> a | P1@1: A add f 1 -> b | P2@2: A add f 1 -> c"), most=100)
     assert not found.whole

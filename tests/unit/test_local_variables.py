@@ -273,3 +273,51 @@ def test_a_thread_has_as_much_local_memory_as_on_a_gpu() -> None:
 
     with pytest.raises(wsemu.KernelError, match="`own` makes the thread's local memory 560,000 bytes: at most 524,288"):
         wsemu.check(large, 1, 1, (np.zeros(1),))
+
+
+FULL_STACK = """
+.version 8.0
+.target sm_90
+.address_size 64
+.func (.reg .b64 %r) f (.reg .b64 %keep, .reg .b64 %n)
+{
+.reg .b64 %p, %m, %s<SAVED>;
+.reg .pred %c;
+.local .align 8 .b64 x[WORDS];
+mov.u64 %p, x;
+st.local.u64 [%p], %n;
+st.local.u64 [%keep], %p;
+mov.u64 %r, 0;
+setp.eq.u64 %c, %n, 0;
+@%c bra END;
+MAKE
+sub.u64 %m, %n, 1;
+call (%r), f, (%keep, %m);
+USE
+END:
+ret;
+}
+.visible .entry k(.param .u64 out)
+{
+.reg .b64 %a, %o, %v, %n;
+.local .align 8 .b64 own[2];
+ld.param.u64 %a, [out];
+mov.u64 %o, own;
+mov.u64 %n, 2000;
+call (%v), f, (%o, %n);
+st.global.u64 [%a], %v;
+ret;
+}
+"""
+"""a recursive function whose variable may be in use after its return; calls save registers"""
+
+
+@pytest.mark.parametrize(("words", "saved"), [(4, 1), (8, 4), (16, 16), (32, 12)])
+def test_a_stack_without_room_leaves_the_launch_incomplete(words: int, saved: int) -> None:
+    """A call saves registers before the room for its variables is checked."""
+    source = FULL_STACK.replace("WORDS", str(words)).replace("SAVED", str(saved))
+    source = source.replace("MAKE", "".join(f"add.u64 %s{n}, %n, {n};" for n in range(saved)))
+    source = source.replace("USE", "".join(f"add.u64 %r, %r, %s{n};" for n in range(saved)))
+    report = wsemu.check(wsemu.load_ptx(source)["k"], 1, 1, (np.zeros(4, np.int64),))
+    assert report.verdict == "incomplete"
+    assert "bytes of a thread's stack" in " ".join(report.notes)

@@ -217,8 +217,8 @@ class _Search:
                     more = way.apart + (not link.observes)
                     reach = min(way.held, _carries(way.pair, way.entered, link.observes))
                     if link.to == start.first and link.observes == first:
-                        if way.pair.whole and len(way.met) == 2 and link.observes:
-                            continue  # a thread that reads one element comes after all elements
+                        if way.pair.whole and len(way.met) == 2 and link.observes and not start.second.reads:
+                            continue  # a store after a read of one element comes after all elements
                         wide = self.spread(way.met)
                         if way.fenced < wide and (more > 1 or reach < wide):
                             return start

@@ -273,6 +273,7 @@ class Key:
     def _entries(self) -> _Entries:
         number: dict[tuple[int, int, int, int], int] = {}
         of_mark, whats, owners = list[int](), list[int](), list[int]()
+        compares = bool(self.known.equal)  # which stores may be equal depends on their instructions
         for (own, at), cell in self.known.cells.items():
             if own >= 0 and own not in self.living:
                 continue
@@ -280,7 +281,7 @@ class Key:
                 for e in entries:
                     mark = e.thread, e.mark, e.column, e.written
                     of_mark.append(number.setdefault(mark, len(number)))
-                    whats.append(hash((at, part, e.kind, e.size, e.reach)) & _ALL_BITS)
+                    whats.append(hash((at, part, e.kind, e.size, e.reach, compares * e.pc)) & _ALL_BITS)
                     owners.append(own)
         return _Entries(np.array([*number]), np.array(of_mark), np.array(whats, np.uint64), owners)
 
@@ -310,7 +311,7 @@ class Key:
             return
         ranks = np.array([rank[cta] for cta in self.running], np.uint64)
         told = _mix_numbers(self._known_by_cta + _mix_numbers(ranks)[:, None]).sum(0)
-        told += (self._known_by_others * _mix_list([hash(name) for name in names])[:, None]).sum(0)
+        told += (self._known_by_others * _mix_list(map(_hash_name, names))[:, None]).sum(0)
         running = np.zeros(self.known.total // LANES + 1, np.uint64)  # the last one is no running warp
         for cta, w in self.alive:
             running[cta * warps + w] = rank[cta] * warps + w + 1
@@ -337,6 +338,13 @@ def _knows(table: Rows, marks: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
     if len(of_columns):
         known[:, of_columns] |= table[:, columns[of_columns]] >= counts[of_columns]
     return known
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _hash_name(name: Any) -> int:
+    """Return a hash of the name of a clock.  Python's own is equal for -1 and -2, which are the widest scope and the
+    first cluster."""
+    return int.from_bytes(hashlib.blake2b(repr(name).encode(), digest_size=8).digest(), "little")
 
 
 def _mix_list(numbers: Iterable[int]) -> Any:

@@ -6,6 +6,7 @@ stored, it may be used after its function has returned.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.frontend.ptx.provenance import CARRIES, passed_operands, propagate_provenance
@@ -56,10 +57,32 @@ def find_outliving(
 
 
 def _propagate_places(graph: Graph, given: _Held, unknown: Iterable[Register]) -> _Held:
-    """Return the variables that each register may point to; none for registers that are computed from unknown ones."""
+    """Return the variables that each register may point to; none for a register that may point elsewhere, or is
+    computed from an unknown one."""
     held = propagate_provenance(graph, dict(given))
     lost = propagate_provenance(graph, dict.fromkeys(unknown, 1))
-    return {register: bits for register, bits in held.items() if not lost.get(register)}
+    inside = {register for register in held if not lost.get(register)}
+    written = [code for block in graph.blocks for code in block.instructions if not inside.isdisjoint(code.results)]
+    times = Counter(result for code in written for result in code.results)
+    inside -= {register for register in given if times[register] > 1}
+    while True:
+        outside = {
+            result for code in written for result in code.results
+            if result in inside and result not in given and not _stays_inside(code, inside)
+        }  # fmt: skip
+        if not outside:
+            return {register: held[register] for register in inside}
+        inside -= outside
+
+
+def _stays_inside(code: Instruction, inside: set[Register]) -> bool:
+    """Return whether the result points into a variable if these registers do: a selection needs it of both values, and
+    arithmetic of one operand."""
+    if code.operation not in CARRIES:
+        return False
+    if code.operation.startswith(("mov", "selp")):
+        return all(operand in inside for operand in code.operands[: 1 + code.operation.startswith("selp")])
+    return any(operand in inside for operand in code.operands)
 
 
 def _read_stores(

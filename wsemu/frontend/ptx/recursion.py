@@ -78,7 +78,9 @@ class Stack:
     starts: list[tuple[GraphInstruction, int]] = field(default_factory=list)
     """instructions whose second operand is a number of stack bytes, and what is added to the size of the variables"""
     largest: int = 0
-    """maximum bytes by which one step may exceed the limit"""
+    """maximum bytes by which variables may exceed the limit"""
+    largest_saved: int = 0
+    """maximum bytes by which the registers that a call saves before it may do so"""
     sites: list[_Site] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
 
@@ -451,7 +453,7 @@ def finish(e: Emitter) -> None:
     static = -(-graph.local_bytes // UNIT) * UNIT
     for instruction, more in own.starts:
         instruction.operands = (instruction.operands[0], e.constant("b64", static + more))
-    graph.local_bytes = static + MOST + -(-own.largest // UNIT) * UNIT
+    graph.local_bytes = static + MOST + -(-(own.largest + own.largest_saved) // UNIT) * UNIT
     if graph.local_bytes > LARGEST["local"]:
         raise e.error(
             e.frames[0].function.at,
@@ -548,7 +550,7 @@ def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order
     written -= {register for _, _, register in site.callee.passed}
     saved = [register for register in needed if register in written]
     size = -(-8 * len(saved) // UNIT) * UNIT
-    own.largest = max(own.largest, size + 2 * UNIT)
+    own.largest_saved = max(own.largest_saved, size + 2 * UNIT)
     amount = e.constant("b64", size)
     into, back = site.save.instructions, site.restore.instructions
     back.append(_step("sub.b64", (own.top,), (own.top, amount), site.restore))
