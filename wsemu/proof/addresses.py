@@ -25,7 +25,7 @@ addresses in local memory of functions that call themselves.  Bytes of an addres
 them, in another order, to an array of the caller.  After a join, it may be unknown which of several allocations an
 address is in: a comparison of two such addresses counts as a comparison between allocations.  `frontend.ptx.heap`
 watches blocks of the heap while the kernel runs, and `frontend.ptx.ends_of_variables` comparisons with the end of
-another allocation.
+another allocation, unless it is unknown which allocations the two are in.
 Reference: PTX ISA, "Addresses as Operands"; ISO C++, [expr.rel] 4 (the order of unrelated addresses is unspecified).
 """
 
