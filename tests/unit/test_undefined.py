@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -209,6 +211,11 @@ DEFINED |= {
         "mov.u64 %x1, tile; add.u32 %r2, %n, 255; mul.wide.u32 %x3, %r2, 4; add.u64 %x1, %x1, %x3; mov.u64 %x2, bar;"
         "setp.eq.u64 %p, %x1, %x2; selp.u32 %r1, 1, 2, %p; st.global.u32 [%a], %r1;"
     ),
+    "distances in two variables that are the size of one": (
+        "mov.u64 %x1, tile; add.u32 %r2, %n, 256; mul.wide.u32 %x3, %r2, 4; add.u64 %x3, %x1, %x3; "
+        "sub.u64 %x1, %x3, %x1; mov.u64 %x2, bar; add.u64 %x4, %x2, 0; sub.u64 %x2, %x4, %x2;"
+        "setp.eq.u64 %p, %x1, %x2; selp.u32 %r1, 1, 2, %p; st.global.u32 [%a], %r1;"
+    ),
     "the end of an array of shared memory": (
         "mov.u64 %x1, tile; add.u32 %r2, %n, 256; mul.wide.u32 %x3, %r2, 4; add.u64 %x2, %x1, %x3; "
         "AGAIN: add.u64 %x1, %x1, 4; setp.ne.u64 %p, %x1, %x2; @%p bra AGAIN; ret;"
@@ -284,6 +291,38 @@ def test_what_is_defined_is_verified(body: str) -> None:
     fast, slow = answer(row, "vm"), answer(row, "reference")
     assert fast == slow
     assert fast[:2] in (("verified", ()), ("verified", ("bank-conflict",)), ("verified", ("uncoalesced",)))
+
+
+COMPARED = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 one, .param .u64 other, .param .u64 bytes)
+{
+    .reg .b64 %a, %b, %n;
+    .reg .pred %p;
+    ld.param.u64 %a, [one];
+    ld.param.u64 %b, [other];
+    ld.param.u64 %n, [bytes];
+    add.u64 %a, %a, %n;
+    setp.eq.u64 %p, %a, %b;
+    @%p st.global.u32 [%b], 1;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_an_empty_array_and_one_array_in_two_arguments_may_be_compared(engine: Any) -> None:
+    """The end of one array may not be compared with the start of another one, which may follow it on a GPU."""
+    kernel, x, y = wsemu.load_ptx(COMPARED)["k"], np.zeros(32, np.uint32), np.zeros(32, np.uint32)
+
+    def find_verdict(one: Any, other: Any, size: int) -> str:
+        return wsemu.check(kernel, 1, 1, (one, other, size), engine=engine).verdict
+
+    assert find_verdict(x, y, x.nbytes) == "incomplete"
+    assert find_verdict(x[:0], y, 0) == "verified"
+    assert find_verdict(x, x, x.nbytes) == "verified"
 
 
 def test_the_table_is_whole() -> None:

@@ -19,7 +19,7 @@ from wsemu.model.isa import LOCAL_SHIFT, OFFSET_MASK
 from wsemu.model.program import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from wsemu.frontend.assemble.graph import Block, Graph, Register
     from wsemu.frontend.ptx.syntax import Function
@@ -53,13 +53,20 @@ def stop_at_ends(graph: Graph, function: Function, origins: Mapping[Register, st
     bits = {name: 1 << n for n, name in enumerate(rooms)}
     given = {row: bits[name] for row, name in origins.items() if name in bits}
     given.update((room.base, bits[room.name]) for room in rooms.values() if room.mask == _WHOLE)
-    held = propagate_provenance(graph, given)
+    held = propagate_provenance(graph, dict(given))
+    held = propagate_provenance(graph, given, _list_distances(graph, held))
     found = {bit: rooms[name] for name, bit in bits.items()}
     for code in compared:
         one, other = (found.get(held.get(operand, 0)) for operand in code.operands)
         if one is not None and other is not None and one is not other:
             block = next(block for block in graph.blocks if any(code is own for own in block.instructions))
             _stop(graph, block, code, one, other)
+
+
+def _list_distances(graph: Graph, held: Mapping[Register, int]) -> set[int]:
+    """Return the identities of the instructions that subtract an address from another one."""
+    codes = (code for block in graph.blocks for code in block.instructions if code.operation.startswith("sub."))
+    return {id(code) for code in codes if all(held.get(operand) for operand in code.operands)}
 
 
 def _list_rooms(graph: Graph, function: Function) -> Iterator[_Room]:
@@ -69,8 +76,8 @@ def _list_rooms(graph: Graph, function: Function) -> Iterator[_Room]:
     ):  # fmt: skip
         names = [array.name for array in arrays]
         for array in arrays:
-            if names.count(array.name) == 1 and special in graph.specials:
-                size = math.prod(array.shape) * array.dtype.itemsize
+            size = math.prod(array.shape) * array.dtype.itemsize
+            if size and names.count(array.name) == 1 and special in graph.specials:
                 yield _Room(array.name, graph.specials[special], array.offset, size, mask)
     for register, constant in graph.constant_arrays.items():
         if not constant.heap:
@@ -91,6 +98,15 @@ def _add_size(graph: Graph, parameter: Parameter) -> Register:
     return register
 
 
+def _touch(emit: Callable[..., Register], one: _Room, other: _Room) -> Register:
+    """Return the predicate that two arrays of the caller are parts of one, because one begins inside of the other."""
+    first, second = (
+        emit("setp.le.u64", begins.base, emit("add.b64", ends.base, ends.size), to="p")
+        for begins, ends in ((one, other), (other, one))
+    )
+    return emit("and.pred", first, second, to="p")
+
+
 def _stop(graph: Graph, block: Block, code: Instruction, one: _Room, other: _Room) -> None:
     made: list[Instruction] = []
 
@@ -105,10 +121,15 @@ def _stop(graph: Graph, block: Block, code: Instruction, one: _Room, other: _Roo
         distance = emit("sub.b64", wide, room.base)
         distance = emit("and.b64", distance, graph.constant("b64", room.mask))
         end = room.size if room.is_argument else graph.constant("b64", room.offset + room.size)
-        ends.append(emit("setp.eq.b64", distance, end, to="p"))
+        at_end = emit("setp.eq.b64", distance, end, to="p")
+        if room.is_argument:  # the end of an empty array is its start
+            at_end = emit("and.pred", at_end, emit("setp.ne.b64", end, graph.constant("b64", 0), to="p"), to="p")
+        ends.append(at_end)
         starts.append(emit("setp.eq.b64", distance, graph.constant("b64", room.offset), to="p"))
     meets = emit("and.pred", ends[0], starts[1], to="p")
     meets = emit("or.pred", meets, emit("and.pred", ends[1], starts[0], to="p"), to="p")
+    if one.is_argument and other.is_argument:
+        meets = emit("and.pred", meets, emit("not.pred", _touch(emit, one, other), to="p"), to="p")
     if code.guard != TRUE:
         guard = emit("not.pred", code.guard, to="p") if code.negated else code.guard
         meets = emit("and.pred", meets, guard, to="p")

@@ -20,7 +20,7 @@ from wsemu.model.program import SharedArray
 from wsemu.model.tensor_memory import TENSOR_A
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from wsemu.frontend.assemble.graph import Graph, Instruction, Register
     from wsemu.frontend.ptx.syntax import Function
@@ -71,13 +71,14 @@ def name_accesses(graph: Graph, function: Function, origins: Mapping[Register, s
     _retype(graph, elements)
 
 
-def propagate_provenance(graph: Graph, held: dict[Register, int]) -> dict[Register, int]:
-    """Return the set of variables whose address each register may hold, on any path."""
+def propagate_provenance(graph: Graph, held: dict[Register, int], without: Collection[int] = ()) -> dict[Register, int]:
+    """Return the set of variables whose address each register may hold, on any path.  `without`: identities of
+    instructions whose results hold none."""
     steps = [
         (instruction.results[0], instruction.operands)
         for block in graph.blocks
         for instruction in block.instructions
-        if instruction.operation in CARRIES
+        if instruction.operation in CARRIES and id(instruction) not in without
     ]
     changed = True
     while changed:
