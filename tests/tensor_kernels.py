@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 import wsemu
 from wsemu.model.isa import TENSOR_REDUCTIONS
-from wsemu.model.tensor_map import TYPE_NAMES, MapFields
+from wsemu.model.tensor_map import TYPE_NAMES, UNIT, MapFields
 
 Engine = Literal["vm", "reference"]
 Bytes = npt.NDArray[np.uint8]
@@ -109,8 +109,9 @@ mbarrier.arrive.expect_tx.shared.b64 _, [%r7], %r3;
 cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r6], [%rd2, {{{at}}}], [%r7];
 COPIED: mbarrier.try_wait.parity.shared.b64 %p3, [%r7], 0; @!%p3 bra COPIED;
 mov.u32 %r8, %r4;
-OUT: setp.ge.u32 %p1, %r8, %r1; @%p1 bra END; add.u32 %r16, %r5, %r8; ld.shared.u32 %r17, [%r16];
-cvt.u64.u32 %rd3, %r8; add.u64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], %r17; add.u32 %r8, %r8, %r9; bra OUT;
+OUT: setp.ge.u32 %p1, %r8, %r1; @%p1 bra END; {skip}add.u32 %r16, %r5, %r8; ld.shared.u32 %r17, [%r16];
+cvt.u64.u32 %rd3, %r8; add.u64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], %r17;
+NEXT: add.u32 %r8, %r8, %r9; bra OUT;
 END: ret;
 }}
 """
@@ -131,11 +132,12 @@ END: ret;
 )
 
 
-def text(rank: int, mode: int) -> tuple[str, str]:
-    """The text of the kernel of a record, and its name."""
+def text(rank: int, mode: int, used: int = UNIT) -> tuple[str, str]:
+    """The text of the kernel of a record, and its name; a load reads the first `used` of each 16 bytes."""
     at = ", ".join(f"%r{10 + n}" for n in range(rank))
     if mode == LOAD:
-        return _LOAD.format(name="load", rank=rank, at=at), "load"
+        skip = f"and.b32 %r18, %r8, 15; setp.ge.u32 %p0, %r18, {used}; @%p0 bra NEXT; " if used < UNIT else ""
+        return _LOAD.format(name="load", rank=rank, at=at, skip=skip), "load"
     space = f"{rank}d.global.shared::cta"
     instruction = f"cp.async.bulk.tensor.{space}.tile.bulk_group"
     if mode:
@@ -145,18 +147,21 @@ def text(rank: int, mode: int) -> tuple[str, str]:
 
 
 @functools.cache
-def kernel(rank: int, mode: int) -> Any:
+def kernel(rank: int, mode: int, used: int = UNIT) -> Any:
     """The kernel of a record: (map, memory, bytes of shared memory, offset of the tile, bytes to wait for, five
     coordinates), with dynamic shared memory."""
-    return wsemu.load_ptx(text(rank, mode)[0]).only()
+    return wsemu.load_ptx(text(rank, mode, used)[0]).only()
 
 
-def launched(record: Record, held: Bytes, memory: Bytes, engine: Engine = "vm", block: int = 128) -> wsemu.Report:
-    """Make the copy of a record; `held` is global memory, `memory` what shared memory becomes, or holds before."""
+def launched(
+    record: Record, held: Bytes, memory: Bytes, engine: Engine = "vm", block: int = 128, used: int = UNIT
+) -> wsemu.Report:
+    """Make the copy of a record; `held` is global memory, `memory` what shared memory becomes, of which a load leaves
+    out all but the first `used` of each 16 bytes, or holds before."""
     words = np.array((*record.coordinates, 0, 0, 0, 0)[:5], np.int64).astype(np.uint32)
     map_ = wsemu.TensorMap.of(held, record.fields)
     sizes = len(memory), record.offset, record.fields.tile_bytes
-    copy = kernel(len(record.coordinates), record.mode)
+    copy = kernel(len(record.coordinates), record.mode, used)
     return wsemu.check(copy, 1, block, (map_, memory, *sizes, *words), dynamic_shared=len(memory), engine=engine)
 
 

@@ -137,7 +137,7 @@ tensor maps that an atomic or
 copies of padded types
     test_tensor_copies.py::test_limits_of_elements_with_padding_are_reported
 padding in shared memory after
-    test_tensor_copies.py::test_16_elements_with_padding_are_copied_to_16_bytes_and_the_padding_is_kept
+    test_tensor_copies.py::test_the_padding_of_16_elements_is_uninitialized_after_a_load
 in im2col mode, copies of
     test_copy_modes.py::test_pixels_outside_of_the_box_are_not_modelled
 in the modes `im2col::w` and

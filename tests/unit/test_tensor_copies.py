@@ -125,17 +125,16 @@ def padded_fields(type_: str, swizzle: int = 0, **fields: Any) -> MapFields:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("type_", PADDED)
 @pytest.mark.parametrize(("swizzle", "wide"), [(0, False), (3, False), (3, True)])
-def test_16_elements_with_padding_are_copied_to_16_bytes_and_the_padding_is_kept(
-    engine: Engine, type_: str, swizzle: int, wide: bool
-) -> None:
+def test_16_elements_with_padding_are_copied_to_16_bytes(engine: Engine, type_: str, swizzle: int, wide: bool) -> None:
     """As the CUDA driver API describes 16U4_ALIGN16B and 16U6_ALIGN16B, and PTX `.b4x16_p64` and `.b6x16_p32`."""
     size = PADDED[type_]
     fields = padded_fields(type_, swizzle, wide=wide)
     assert fields.tile_bytes == 4 * 8 * size
     held, memory = np.array(kernels.pattern(6 * 16 * size)), np.zeros(1024, np.uint8)
-    report = kernels.launched(kernels.Record(fields, (128, 4), kernels.LOAD, 0, 0, 0, 0, b""), held, memory, engine, 32)
+    record = kernels.Record(fields, (128, 4), kernels.LOAD, 0, 0, 0, 0, b"")
+    report = kernels.launched(record, held, memory, engine, 32, size)
     assert report.verdict == "verified", report
-    expected = np.full(1024, 0xA5, np.uint8)
+    expected = np.zeros(1024, np.uint8)
     for row in range(4):
         for n in range(8):
             at = 128 * row + 16 * n
@@ -144,6 +143,35 @@ def test_16_elements_with_padding_are_copied_to_16_bytes_and_the_padding_is_kept
             source = held.reshape(6, 16, size)[4 + row, 8 + n] if row < 2 else 0
             expected[at : at + size] = source
     assert memory[:512].tolist() == expected[:512].tolist()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("type_", PADDED)
+@pytest.mark.parametrize("swizzle", [0, 3])
+@pytest.mark.parametrize("bytes_", [512, 1024])
+def test_the_padding_of_16_elements_is_uninitialized_after_a_load(
+    engine: Engine, type_: str, swizzle: int, bytes_: int
+) -> None:
+    """The kernel stores to all shared memory before the load: to the tile alone, or to bytes after it too."""
+    record = kernels.Record(padded_fields(type_, swizzle), (128, 2), kernels.LOAD, 0, 0, 0, 0, b"")
+    held, said = np.array(kernels.pattern(6 * 16 * PADDED[type_])), []
+    for used in (PADDED[type_], PADDED[type_] + 4):
+        report = kernels.launched(record, held, np.zeros(bytes_, np.uint8), engine, 32, used)
+        said.append((report.verdict, "uninitialized-read" in [finding.code for finding in report.findings]))
+    assert said == [("verified", False), ("failed", True)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("type_", PADDED)
+def test_a_store_to_padding_during_a_load_is_a_race(engine: Engine, type_: str) -> None:
+    fields = padded_fields(type_)
+    text, _ = kernels.text(2, kernels.LOAD, PADDED[type_])
+    assert "[%r7];\nCOPIED:" in text
+    copy = wsemu.load_ptx(text.replace("[%r7];\nCOPIED:", "[%r7]; st.shared.u32 [%r6+12], %r3;\nCOPIED:")).only()
+    memory, held = np.zeros(512, np.uint8), np.array(kernels.pattern(6 * 16 * PADDED[type_]))
+    arguments = (wsemu.TensorMap.of(held, fields), memory, 512, 0, fields.tile_bytes, 0, 0, 0, 0, 0)
+    report = wsemu.check(copy, 1, 32, arguments, dynamic_shared=512, engine=engine)
+    assert "race" in {finding.code for finding in report.findings}
 
 
 @pytest.mark.parametrize("type_", PADDED)
@@ -161,10 +189,10 @@ def test_both_engines_copy_elements_with_padding_alike(type_: str) -> None:
         fields = MapFields(type_, 0, extents, tuple(strides), box, steps, 0, g.choice((0, 3, 3, 1)))
         at = (128 * g.randint(-1, 2) + 64 * (g.random() < 0.1), *(g.randint(-2, extent) for extent in extents[1:]))
         record = kernels.Record(fields, at, kernels.LOAD if g.random() < 0.9 else kernels.STORE, 0, 0, 0, 0, b"")
-        seen = []
+        used, seen = PADDED[type_] if g.random() < 0.8 else UNIT, []
         for engine in ENGINES:
             held, memory = np.array(kernels.pattern(reach)), np.array(kernels.pattern(4096, 7))
-            report = kernels.launched(record, held, memory, engine, 32)
+            report = kernels.launched(record, held, memory, engine, 32, used)
             said = [(finding.code, finding.message, finding.count) for finding in report.findings]
             seen.append((report.verdict, report.reasons, said, held.tobytes(), memory.tobytes()))
         assert seen[0] == seen[1], record

@@ -658,9 +658,9 @@ def act(m, w, pc, registers, i, lane, action, base, address, size):
 def inner_runs(m, w, pc, registers, i, lane, p, action, base):
     """Perform an action on each run of bytes that a lane accesses in shared memory: all that it loads, or the part of a
     store that is inside the tensor."""
-    if is_padded(p):
-        return padded_runs(m, w, pc, registers, i, lane, p, action, base)
     to, rows = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, rows_of(p, registers, i, lane)
+    if is_padded(p):  # a load changes the padding too, and a swizzle only permutes the bytes of a row
+        return act(m, w, pc, registers, i, lane, action, base, to, PADDED_ROW * rows)
     length, pitch = length_of(p), pitch_of(p)
     swizzled = swizzle_of(p)
     apart = swizzled and (pitch != length or interleave_of(p))
@@ -687,17 +687,6 @@ def inner_runs(m, w, pc, registers, i, lane, p, action, base):
             if found:
                 return found
             q += UNIT
-    return 0
-
-
-@compiled
-def padded_runs(m, w, pc, registers, i, lane, p, action, base):
-    """Perform an action on each 16 elements that a lane loads into shared memory, without the padding."""
-    to, size = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, to_bytes(p, UNIT)
-    for n in range(rows_of(p, registers, i, lane) * (PADDED_ROW // UNIT)):
-        found = act(m, w, pc, registers, i, lane, action, base, swizzle_address(p, to + n * UNIT), size)
-        if found:
-            return found
     return 0
 
 
@@ -793,8 +782,26 @@ def load_lane(m, w, pc, registers, i, lane):
         outer_runs(m, w, pc, registers, i, lane, p, TOUCH_READ, base)
         inner_runs(m, w, pc, registers, i, lane, p, TOUCH_WRITE, base)
     inner_runs(m, w, pc, registers, i, lane, p, NOTE, 0)
+    if is_padded(p):
+        forget_padding(m, p, to, rows_of(p, registers, i, lane))
     fill(m, registers, i, lane, p, host - to, to)
     return DONE
+
+
+@compiled
+def forget_padding(m, p, to, rows):
+    """Mark the padding after each 16 elements of a tile in shared memory as uninitialized."""
+    if m.shared_initialised == 0:
+        return
+    segment = segment_at(m.segments, SHARED)
+    segment.initialised = m.shared_initialised  # it is 0 if all bytes were initialized
+    used, lost = to_bytes(p, UNIT), 0
+    for n in range(rows * (PADDED_ROW // UNIT)):
+        place = segment.initialised + (swizzle_address(p, to + n * UNIT) & OFFSET_MASK)
+        for q in range(used, UNIT):
+            lost += load_u8(place + q) != 0
+            store_u8(place + q, 0)
+    segment.unwritten += lost
 
 
 @compiled
@@ -841,7 +848,7 @@ def fill(m, registers, i, lane, p, shift, to):
 
 @compiled
 def fill_padded(p, inside, shift, source, there):
-    """Copy a row, 16 elements at once, and leave the padding after them as it is."""
+    """Copy a row, 16 elements at once, without the padding after them."""
     size = to_bytes(p, UNIT)
     for n in range(PADDED_ROW // UNIT):
         at = swizzle_address(p, inside + n * UNIT) + shift

@@ -53,7 +53,7 @@ from wsemu.reference.agents import bulk_copy, map_fences
 from wsemu.reference.agents.copy import Issued
 from wsemu.reference.agents.reductions import combine_elements, flush_subnormals
 from wsemu.reference.arithmetic import to_signed
-from wsemu.reference.memory.bounds import find_segment, locate, put
+from wsemu.reference.memory.bounds import find_segment, forget, locate, put
 from wsemu.reference.memory.thread_shadow import Conflict, ThreadWatch, Touch
 from wsemu.reference.state import list_lanes
 from wsemu.reference.sync import mbarrier, peers
@@ -130,7 +130,7 @@ class Tile(NamedTuple):
         for q in range(row.low, row.high, UNIT):
             yield q, self.swizzle_address(row.inside + q)
 
-    def padded_pieces(self, row: Row, content: bytes = bytes(PADDED_ROW)) -> Iterator[tuple[int, bytes]]:
+    def padded_pieces(self, row: Row, content: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield the address in shared memory and the bytes of each 16 elements of a row whose type has padding."""
         size = 2 * PADDED[self.fields.type]
         for n in range(PADDED_ROW // UNIT):
@@ -138,8 +138,8 @@ class Tile(NamedTuple):
 
     def shared_runs(self, *, whole: bool) -> Iterator[tuple[int, int]]:
         """Yield (address, bytes) in shared memory: of the whole tile, or of its part in the tensor."""
-        if self.fields.type in PADDED:
-            yield from ((place, len(piece)) for row in self.rows for place, piece in self.padded_pieces(row))
+        if self.fields.type in PADDED:  # a load changes the padding too, and a swizzle only permutes the bytes of a row
+            yield self.to, PADDED_ROW * len(self.rows)
             return
         length = self.fields.row_bytes
         apart = self.fields.interleave and self.fields.swizzle
@@ -472,7 +472,10 @@ class _Copies:
             for q in range(0, fields.row_bytes, UNIT):
                 filled[tile.swizzle_address(row.inside + q)] = whole[q : q + UNIT]
         for address, value in filled.items():
-            put(target[0], target[2] + address - tile.to, value)
+            offset = target[2] + address - tile.to
+            put(target[0], offset, value)
+            if fields.type in PADDED:
+                forget(target[0], offset + len(value), UNIT - len(value))
         run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, tile.to, tile.size, reads=False))
         return agent
 

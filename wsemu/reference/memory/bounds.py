@@ -310,3 +310,11 @@ def put(segment: Segment, offset: int, value: bytes) -> None:
             segment.undefined.pop(at, None)
     if segment.written is not None:
         segment.written[offset : offset + len(value)] = b"\1" * len(value)
+
+
+def forget(segment: Segment, offset: int, size: int) -> None:
+    """Mark bytes as uninitialized."""
+    for at in range(offset, offset + size):
+        segment.undefined.pop(at, None)
+    if segment.written is not None:
+        segment.written[offset : offset + size] = bytes(size)
