@@ -74,7 +74,7 @@ def test_a_new_row_is_all_that_an_architecture_needs(later: str, engine: Engine)
         configure(1, 32, None, 100_001, arch=later)
     with pytest.raises(UsageError, match="there are none on sm_87; give an `arch` from sm_90 on"):
         wsemu.check(summed, 2, 32, (np.zeros(32, np.float32),), arch=later, cluster=2)
-    with pytest.raises(wsemu.KernelError, match="need sm_90 or later, and this launch is for sm_87"):
+    with pytest.raises(wsemu.KernelError, match="needs sm_90 or later, and this launch is for sm_87"):
         wsemu.check(elected, 1, 32, (np.zeros(32, np.float32),), arch=later)
     assert ctas_per_multiprocessor(later, 512, 0) == (3, "threads")
 

@@ -49,16 +49,16 @@ def stored(x):
 @pytest.mark.parametrize(
     ("kernel", "since", "what"),
     [
-        (copied, "sm_80", "`cp.async`"),
-        (counted, "sm_80", "mbarriers"),
-        (expecting, "sm_90", "expectations of bytes"),
-        (elected, "sm_90", "`elect.sync`"),
-        (stored, "sm_90", "`fence.proxy.async`"),
+        (copied, "sm_80", "`cp.async` needs"),
+        (counted, "sm_80", "mbarriers need"),
+        (expecting, "sm_90", "expectations of bytes need"),
+        (elected, "sm_90", "`elect.sync` needs"),
+        (stored, "sm_90", "`fence.proxy.async` needs"),
     ],
 )
 def test_an_instruction_of_a_later_architecture(kernel, since, what):
     before = {"sm_80": "sm_75", "sm_90": "sm_89"}[since]
-    message = f"{what} need {since} or later, and this launch is for {before}"
+    message = f"{what} {since} or later, and this launch is for {before}"
     with pytest.raises(KernelError, match=re.escape(message)) as told:
         wsemu.check(kernel, 1, 32, (np.zeros(4, np.float32),), arch=before)
     assert told.value.span is not None

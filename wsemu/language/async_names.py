@@ -289,7 +289,7 @@ ALLOWED: Final[dict[str, dict[str, range]]] = {
     **dict.fromkeys(("setmaxnreg_inc", "setmaxnreg_dec"), _REGISTERS),
 }
 """name -> parameter -> its valid values (PTX ISA, the instruction's section)"""
-_CALLED = {"bytes": "number of bytes", "n": "number of groups"}
+_CALLED = {"bytes": "number of bytes", "n": "number of groups", "columns": "number of columns"}
 
 
 def operand_text(name: str, parameter: str) -> str:
@@ -297,7 +297,9 @@ def operand_text(name: str, parameter: str) -> str:
     return f"the {_CALLED.get(parameter, parameter)} of `ptx.{name}`"
 
 
-def operand_range_text(allowed: range) -> str:
+def operand_range_text(allowed: range | tuple[int, ...]) -> str:
     """Return the help that lists the allowed values of an operand."""
+    if isinstance(allowed, tuple):
+        return f"give {', '.join(map(str, allowed[:-1]))} or {allowed[-1]}"
     step = f", a multiple of {allowed.step}" if allowed.step > 1 else ""
     return f"give {allowed[0]} to {allowed[-1]}{step}"

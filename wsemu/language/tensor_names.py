@@ -72,6 +72,6 @@ FUNCTIONS: Final = functions("ptx", "", {
     ) for kind in KINDS},
 })  # fmt: skip
 """kernel function of each name"""
-COLUMNS: Final = {"columns": range(32, 513, 32)}
-ALLOWED: Final[dict[str, dict[str, range]]] = {"tcgen05_alloc": COLUMNS, "tcgen05_dealloc": COLUMNS}
-"""name -> parameter -> its valid values; that columns are a power of two is checked when they are allocated"""
+COLUMNS: Final[dict[str, tuple[int, ...]]] = {"columns": (32, 64, 128, 256, 512)}
+ALLOWED: Final[dict[str, dict[str, tuple[int, ...]]]] = {"tcgen05_alloc": COLUMNS, "tcgen05_dealloc": COLUMNS}
+"""name -> parameter -> its valid values"""

@@ -25,6 +25,11 @@ _EXPECTS, _ASYNC_PROXY = Family(90, "expectations of bytes"), Family(90, "`fence
 _ARRIVE, _PROXY = OPCODE["mbarrier.arrive"], OPCODE["fence.proxy"]
 
 
+def _agree(called: str) -> str:
+    """Return the verb after the name of operations; the name of one instruction is singular."""
+    return "needs" if called.startswith("`") and " and " not in called else "need"
+
+
 def check_instructions(program: Program, arch: str) -> None:
     """Raise a KernelError for the first instruction of a program that `arch` does not have."""
     given, latest = number_of(arch), number_of(LATEST)
@@ -41,9 +46,7 @@ def check_instructions(program: Program, arch: str) -> None:
             )  # fmt: skip
         if family.since > given:
             raise KernelError(
-                f"{family.called} need sm_{family.since} or later, and this launch is for {arch}",
+                f"{family.called} {_agree(family.called)} sm_{family.since} or later, and this launch is for {arch}",
                 program.spans[program.span_of[pc]],
-                "leave out `--arch`"
-                if family.since > latest
-                else f"choose one that has them, such as `--arch {LATEST}`",
+                "leave out `--arch`" if family.since > latest else f"choose a later one, such as `--arch {LATEST}`",
             )

@@ -125,7 +125,7 @@ def mbarrier_place(call: Any, function: KernelFunction, bar: Value, index: Value
 
 
 def integer_register(
-    call: Any, function: KernelFunction, parameter: str, x: Value, allowed: range | None = None
+    call: Any, function: KernelFunction, parameter: str, x: Value, allowed: range | tuple[int, ...] | None = None
 ) -> int:
     """Return the register of a 32-bit integer; a known value must be in `allowed`."""
     what = names.operand_text(function.__name__, parameter)
