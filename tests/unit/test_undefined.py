@@ -159,6 +159,9 @@ _OTHER = (
 )
 """a load and a store of a fragment of another shape"""
 _SQUARES = " ".join(f"sub.f32 %f18, %f{number}, %f16; fma.rn.f32 %f17, %f18, %f18, %f17;" for number in range(8))
+_NEXT = "add.u32 %r18, %r18, 1; setp.lt.u32 %p, %r18, 3; @%p bra"
+_TILE = "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, [%o];"
+_SCALE_OTHER = " ".join(f"mul.f32 %f{number}, %f{number}, %f16;" for number in range(8, 16))
 _DEVIATIONS = " ".join(f"sub.f32 %f{n}, %f{n}, %f16; mul.f32 %f{n}, %f{n}, %f17;" for n in range(8, 16))
 _ALLOCATE = "alloca.u64 %x2, 64; st.local.u32 [%x2], 5; ld.local.u32 %r1, [%x2]; st.global.u32 [%a], %r1;"
 DEFINED |= {
@@ -185,6 +188,14 @@ DEFINED |= {
     "a fragment of another shape scaled by the mean and the deviation of a fragment": (
         f"{_PRODUCT} mov.f32 %f16, 0f00000000; mov.f32 %f17, %f16; {_SUM} {_SQUARES} {_OTHER[0]} {_DEVIATIONS}"
         f"{_OTHER[1]}"
+    ),
+    "a fragment of another shape that the sum of several fragments scales": (
+        f"mov.f32 %f16, 0f00000000; mov.u32 %r18, 0; TILES: {_TILE} {_SUM} {_NEXT} TILES;"
+        f"{_OTHER[0]} {_SCALE_OTHER} {_OTHER[1]}"
+    ),
+    "fragments of another shape that the sum of fragments until then scales": (
+        f"mov.f32 %f17, 0f00000000; mov.u32 %r18, 0; TILES: {_TILE} mov.f32 %f16, 0f00000000; {_SUM}"
+        f"max.f32 %f17, %f17, %f16; mov.f32 %f16, %f17; {_OTHER[0]} {_SCALE_OTHER} {_OTHER[1]} {_NEXT} TILES;"
     ),
     "a shared address that was stored": (
         "setp.ne.u32 %q, %t, 0; @%q bra END; st.local.u32 [own], %s; ld.local.u32 %r3, [own]; st.shared.u32 [%r3], 6;"
@@ -266,6 +277,8 @@ _EXCLUDED = " ".join(
 _ROWS = " ".join(
     f"add.f32 %f{16 + n}, %f{2 * n}, %f{2 * n + 1}; add.f32 %f{16 + n}, %f{16 + n}, %f{2 * n + 4};" for n in range(2)
 )
+_BY_TWO = " ".join(f"mul.f32 %f{n}, %f{n}, %f{17 + n % 2};" for n in range(8, 16))
+_ROTATE = " ".join(f"mov.f32 %f{n}, %f{n + 1};" for n in range(7)) + "mov.f32 %f7, %f16;"
 ELEMENTWISE = {
     "normalized elements": f"{_SUM} {_SCALE} {_ZIP}",
     "a sum and elements": f"{_SUM} {_TURNED}",
@@ -274,8 +287,19 @@ ELEMENTWISE = {
     "sums of two iterations": (
         "mov.u32 %r18, 0; mov.f32 %f17, 0f00000000; TWICE: mov.f32 %f18, %f17; mov.f32 %f17, %f16;"
         f"{_SUM} add.u32 %r18, %r18, 1; setp.lt.u32 %p, %r18, 3; @%p bra TWICE;"
-        "mul.f32 %f8, %f8, %f17; mul.f32 %f9, %f9, %f18;"
+        f"{_BY_TWO}"
     ),
+    "sums of the last two fragments": (
+        f"mov.u32 %r18, 0; mov.f32 %f17, 0f00000000; TWICE: mov.f32 %f18, %f17; {_TILE} mov.f32 %f16, 0f00000000;"
+        f"{_SUM} mov.f32 %f17, %f16; {_NEXT} TWICE; {_BY_TWO}"
+    ),
+    "one element of several fragments": (
+        f"mov.u32 %r18, 0; TILES: {_TILE} add.f32 %f16, %f16, %f0; {_NEXT} TILES; {_SCALE_OTHER}"
+    ),
+    "one element of a fragment whose elements rotate": (
+        f"mov.u32 %r18, 0; TURN: mov.f32 %f16, %f0; {_ROTATE} {_NEXT} TURN; {_SCALE_OTHER}"
+    ),
+    "sums of elements that rotate": (f"mov.u32 %r18, 0; TURN: {_SUM} {_ROTATE} {_NEXT} TURN; {_ZIP}"),
 }
 
 

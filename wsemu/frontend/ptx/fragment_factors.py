@@ -27,6 +27,8 @@ _MAX_NUMBERS = 2
 UNKNOWN: frozenset[Any] = frozenset({None})
 """state of a register that no instruction has written"""
 _NOTHING: frozenset[Any] = frozenset()
+_LAST, _EARLIER = frozenset({"last"}), frozenset({"earlier"})
+"""states of a register that depends on a number as its instruction last computed it, or as it did before"""
 
 
 def solve_forward(graph: Graph, step: Callable[[_State, Instruction], None]) -> list[tuple[Block, _State]]:
@@ -71,26 +73,88 @@ class Factors:
 
     def __init__(self, graph: Graph, made: Collection[Register], uses: Mapping[int, Iterable[Register]]) -> None:
         self._graph, self._made, self._uses = graph, made, uses
-        self._sources: dict[_Value, frozenset[_Value]] = {}
-        """value -> the values from which it is computed"""
+        self._inputs: dict[_Value, list[frozenset[Any]]] = {}
+        """value -> for each operand of its instruction, the values that the operand may hold; None for another value"""
 
     def depend_on_numbers(self, use: int, registers: Sequence[Register], fragment: Collection[Register]) -> bool:
         """Return whether the operands of a use depend on the registers of a fragment only through the same numbers,
-        each of which is computed from several elements."""
+        each of which is computed from several elements.  A number may be the result of a loop, such as a maximum."""
         given = self._operands.get(use)
         if given is None or len(registers) == 1:
             return False
         dependent = self._find_dependent(fragment)
         reached = [self._reach(given[register], dependent) for register in registers]
-        if any(value in self._reach(self._sources[value], dependent) for value in set[_Value]().union(*reached)):
-            return False  # a loop may keep numbers of several iterations
         elements = {value for value in dependent if value.register in fragment}
         ends = elements.union(set[_Value].intersection(*reached))
         found = {frozenset(self._reach(given[register], dependent, ends) & ends) for register in registers}
         numbers = next(iter(found))
         return len(found) == 1 and len(numbers) <= _MAX_NUMBERS and all(
-            len(self._reach({number}, dependent) & elements) >= MIN_ELEMENTS for number in numbers
+            self._is_number(number, dependent, elements) and self._is_last(number, use, registers) for number in numbers
         )  # fmt: skip
+
+    def _is_number(self, number: _Value, dependent: Collection[_Value], elements: Collection[_Value]) -> bool:
+        """Return whether a value is computed from several elements; in a loop, on every path through an iteration."""
+        reached = self._reach({number}, dependent)
+        if len(reached & set(elements)) < MIN_ELEMENTS:
+            return False
+        if not any(value in self._reach(self._sources[value], dependent) for value in reached):
+            return True
+        combined = self._combine(reached, elements)
+        numbers = reached - set(elements)
+        while number in numbers:
+            few = {
+                value for value in numbers
+                if len(combined[value]) < MIN_ELEMENTS and not self._sources[value] & reached <= numbers
+            }  # fmt: skip
+            if not few:
+                return True
+            numbers -= few
+        return False
+
+    def _combine(self, values: Collection[_Value], elements: Collection[_Value]) -> Mapping[_Value, frozenset[_Value]]:
+        """Return the elements from which each value is computed on every path to it."""
+        combined = {value: frozenset({value} if value in elements else ()) for value in values}
+        grows = True
+        while grows:
+            grows = False
+            for value in combined.keys() - set(elements):
+                known = (
+                    frozenset[_Value].intersection(*(combined.get(source, _NOTHING) for source in operand))
+                    for operand in self._inputs[value]
+                )
+                before, combined[value] = combined[value], frozenset[_Value]().union(*known)
+                grows |= before != combined[value]
+        return combined
+
+    def _is_last(self, number: _Value, use: int, registers: Sequence[Register]) -> bool:
+        """Return whether the operands of a use depend on a number only as its instruction last computed it.  A loop may
+        also keep the numbers of earlier iterations."""
+
+        def step(state: _State, instruction: Instruction) -> None:
+            read = _NOTHING.union(*(state.get(operand, UNKNOWN) for operand in instruction.operands))
+            before = UNKNOWN if instruction.guard == TRUE else None
+            if id(instruction) == number.instruction:
+                read = UNKNOWN if read == UNKNOWN else _EARLIER
+                kept = state.get(number.register, UNKNOWN)
+                for register in [register for register, ages in state.items() if ages >= _LAST]:
+                    state[register] = state[register] - (_LAST if before else _NOTHING) | _EARLIER
+                state[number.register] = kept
+            for register in instruction.results:
+                new = read if is_arithmetic(instruction) and register not in self._made else UNKNOWN
+                new = _LAST if _Value(register, id(instruction)) == number else new
+                state[register] = new | (before or state.get(register, UNKNOWN))
+
+        for block, state in solve_forward(self._graph, step):
+            for instruction in block.instructions:
+                if id(instruction) == use and any(state.get(r, UNKNOWN) >= _EARLIER for r in registers):
+                    return False
+                step(state, instruction)
+        return True
+
+    @cached_property
+    def _sources(self) -> dict[_Value, frozenset[_Value]]:
+        """values from which each value is computed, once `_operands` is known"""
+        return {value: _NOTHING.union(*operands) - UNKNOWN for value, operands in self._inputs.items()}
 
     @cached_property
     def _operands(self) -> dict[int, _State]:
@@ -104,13 +168,13 @@ class Factors:
         return found
 
     def _step(self, state: _State, instruction: Instruction) -> None:
-        read = _NOTHING.union(*(state.get(operand, _NOTHING) for operand in instruction.operands))
+        read = [state.get(operand, UNKNOWN) for operand in instruction.operands]
         for register in instruction.results:
             value, new = _Value(register, id(instruction)), UNKNOWN
             if register in self._made or is_arithmetic(instruction):
-                self._sources[value] = self._sources.get(value, _NOTHING)
-                if register not in self._made:
-                    self._sources[value] |= read - UNKNOWN
+                own = [] if register in self._made else read
+                before = self._inputs.get(value, own)
+                self._inputs[value] = [one | other for one, other in zip(before, own, strict=True)]
                 new = frozenset({value})
             state[register] = new if instruction.guard == TRUE else new | state.get(register, UNKNOWN)
 
