@@ -43,6 +43,8 @@ try:
 except UsageError as error:
     pytest.skip(str(error), allow_module_level=True)
 
+from numba.cuda.core.errors import TypingError
+
 from wsemu.backends import offline
 from wsemu.backends.async_intrinsics import FORMS, TENSOR_FORMS
 
@@ -196,6 +198,33 @@ def test_what_the_hardware_takes_silently_is_refused(barrier, count, message):
 
     with pytest.raises(UsageError, match=message):
         offline.compile_kernel(kernel, (np.zeros(1, np.float32),))
+
+
+def test_numba_refuses_a_returned_local_array_unless_it_is_in_a_tuple_or_inlined():
+    def make(value):
+        own = cuda.local.array(4, np.float32)
+        own[0] = value
+        return own
+
+    alone, inlined = cuda.jit(device=True)(make), cuda.jit(device=True, inline="always")(make)
+
+    @cuda.jit(device=True)
+    def make_in_tuple(value):
+        own = cuda.local.array(4, np.float32)
+        own[0] = value
+        return own, 1
+
+    @cuda.jit
+    def use(x):
+        x[0] = alone(x[1])[0]
+
+    @cuda.jit
+    def use_others(x):
+        x[0] = inlined(x[1])[0] + make_in_tuple(x[1])[0][0]
+
+    with pytest.raises(TypingError, match="Only accept returning of array passed into the function as argument"):
+        offline.compile_kernel(use, (np.zeros(2, np.float32),))
+    assert offline.compile_kernel(use_others, (np.zeros(2, np.float32),)).ptx
 
 
 SIDE_BY_SIDE = CudaDMASequential(*ROLES, 256)

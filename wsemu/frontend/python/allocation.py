@@ -66,7 +66,10 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
     address = add_offset(b, b.special(space), allocation)
     shape_values = tuple(Scalar(int64, None, extent) for extent in extents)
     strides = row_major(b, shape_values, made.itemsize)
-    bounds = Scalar(int64, address), Scalar(int64, None, int(np.prod(extents, dtype=object)) * made.itemsize)
+    length = int(np.prod(extents, dtype=object)) * made.itemsize
+    if space == "local" and length:
+        call.walker.frame.home.made[address] = allocation, length
+    bounds = Scalar(int64, address), Scalar(int64, None, length)
     return ArrayValue(made, address, shape_values, strides, name, space, bounds)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any
 
-from wsemu.frontend.assemble.graph import Block
+from wsemu.frontend.assemble.graph import Block, Register
 from wsemu.frontend.python.joining import Edge, Environment
 from wsemu.frontend.python.source import Source
 from wsemu.frontend.python.values import Static, Value
@@ -58,5 +58,14 @@ class Frame:
     """values of the function's parameters"""
     last: Environment = field(default_factory=dict)
     """last value assigned to each variable, on any path"""
+    made: dict[Register, tuple[int, int]] = field(default_factory=dict)
+    """address of each local array that ends with the function -> its offset and size in the thread's local memory"""
+    within: Frame | None = None
+    """the function into whose source Numba-CUDA inlines this one"""
     constants: dict[str, Value] = field(default_factory=dict)
     """host objects that the function names"""
+
+    @property
+    def home(self) -> Frame:
+        """The function with which this one's local arrays end."""
+        return self if self.within is None else self.within.home

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.frontend.python import declared, elementwise, joining, views
+from wsemu.frontend.python import declared, elementwise, joining, lifetimes, views
 from wsemu.frontend.python.frames import NONE, Frame, Unreachable
 from wsemu.frontend.python.joining import Environment
 from wsemu.frontend.python.library import lookup as library
@@ -166,10 +166,11 @@ class Functions:
         function = getattr(obj, "py_func", obj)
         if isinstance(function, FunctionType):
             known = getattr(obj, "declared", ())
+            within = lifetimes.find_inlining(self.frame, obj)
             if not known or kwargs:
-                return self.walk_function(function, args, kwargs, node)
+                return self.walk_function(function, args, kwargs, node, within=within)
             args, type_ = declared.arguments(self.b, known, args, function.__name__)
-            return declared.result(self.b, self.walk_function(function, args, kwargs, node), type_)
+            return declared.result(self.b, self.walk_function(function, args, kwargs, node, within=within), type_)
         if isinstance(obj, KernelFunction):
             raise self.unsupported_error(node, f"`{obj.name}` is not modelled", "check the kernel without it")
         if isinstance(obj, MethodType) and obj.__name__ == "from_buffer" and type(obj.__self__).__name__ == "FFI":
@@ -201,6 +202,7 @@ class Functions:
         kwargs: dict[str, Value],
         node: ast.AST | None,
         builds: str = "",
+        within: Frame | None = None,
     ) -> Value:
         """Return the value that a host function returns for these arguments, by walking its body in place."""
         code = function.__code__
@@ -214,7 +216,7 @@ class Functions:
             except ValueError:  # the cell is not assigned yet
                 continue
         assigned = frozenset((*code.co_varnames, *code.co_cellvars))
-        frame = Frame(source, function.__globals__, cells, assigned, code, builds=builds)
+        frame = Frame(source, function.__globals__, cells, assigned, code, builds=builds, within=within)
         env = self.bind_arguments(source.node.args, args, kwargs, function.__name__, self.host_defaults(function), node)
         frame.arguments = env = {name: unmark_value(value) for name, value in env.items()}
         return self.enter(frame, dict(env), source.node, node)
@@ -247,7 +249,8 @@ class Functions:
                 node, f"recursion of the nested function `{name}`", "make it a device function of its own"
             )
         source = type(maker.source)(maker.source.file, closure.node)
-        frame = Frame(source, maker.globals, maker.cells, frozenset(assigned_names(closure.node)), None, maker, env)
+        assigned = frozenset(assigned_names(closure.node))
+        frame = Frame(source, maker.globals, maker.cells, assigned, None, maker, env, within=maker)
         env = self.bind_arguments(closure.node.args, args, kwargs, name, defaults, node)
         return self.enter(frame, env, closure.node, node)
 
@@ -273,7 +276,7 @@ class Functions:
                 self.suite(body.body)
             if self.reachable:
                 frame.returns.append((self.b.block, self.env[frame.builds] if frame.builds else NONE))
-            value = self.merge_returns(frame)
+            value = lifetimes.end_arrays(self.b, frame, self.merge_returns(frame))
             if again and self.ways is not None:
                 self.ways.end()
             return value

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.assemble.graph import Block
-from wsemu.frontend.python import arithmetic, arrays, joining, stepping, text, views
+from wsemu.frontend.python import arithmetic, arrays, joining, lifetimes, stepping, text, views
 from wsemu.frontend.python.expressions import BINARY
 from wsemu.frontend.python.frames import NONE, Unreachable
 from wsemu.frontend.python.joining import Edge
@@ -215,6 +215,9 @@ class Statements:
         frame = self.frame
         if len(self.frames) == 1 and value is not NONE and not (isinstance(value, Static) and value.object is None):
             raise self.error(node.value or node, "a kernel returns a value", "store results in an array argument")
+        if isinstance(value, ArrayValue) and lifetimes.is_own(frame, value):
+            what = f"`{getattr(frame.source.node, 'name', 'lambda')}` returns its local array `{value.name}`"
+            raise self.error(node, f"{what}, which ends with it", "pass the array in as an argument")
         if len(self.frames) == 1:  # a kernel's return ends the thread at once
             self.b.finish(self.b.block, "exit")
         else:
