@@ -266,3 +266,48 @@ def test_a_number_is_no_address_of_a_variable(address: str, space: str) -> None:
     kernel = wsemu.load_ptx(AT_NUMBERS.replace("ADDRESS", address).replace("shared", space)).only()
     report = wsemu.check(kernel, 1, 1, (np.zeros(8, np.uint32),))
     assert (report.verdict, [finding.code for finding in report.errors]) == ("failed", ["out-of-bounds"])
+
+
+SLOT = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 o)
+{
+.reg .b16 %h; .reg .b32 %r<5>; .reg .b64 %rd<3>; .reg .pred %p<3>;
+.shared .align 16 .b32 pad[16]; .shared .align 16 .b32 data[64]; .shared .align 16 .b32 slot[4];
+ld.param.u64 %rd1, [o]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd1, %rd1, %rd2; mov.u32 %r1, data;
+setp.eq.u32 %p1, %r0, 0; setp.eq.u32 %p2, %r0, 33; @%p1 st.shared.u32 [data], 7; @%p1 st.shared.u32 [pad], 1;
+BODY
+bar.sync 0;
+ld.shared.u32 %r3, [slot]; ld.shared.u32 %r4, [%r3]; st.global.u32 [%rd1], %r4;
+ret;
+}
+"""
+"""A word of shared memory is used as an address there; `data` is at 64."""
+_STORED = "@%p1 st.shared.u32 [slot], 64; {} @%p2 st.shared.u32 [slot], %r1;"
+ADDRESSES_LATER = {
+    "after a barrier": _STORED.format("bar.sync 0;"),
+    "another number after the number": "@%p2 st.shared.u32 [slot], -1; bar.sync 0;" + _STORED.format("bar.sync 0;"),
+}
+NUMBERS_LATER = {
+    "at the same time": _STORED.format(""),
+    "the number last": "@%p2 st.shared.u32 [slot], %r1; bar.sync 0; @%p1 st.shared.u32 [slot], 64;",
+    "only the lower half of an address": (
+        "@%p1 st.shared.u32 [slot], 64; bar.sync 0; cvt.u16.u32 %h, %r1; @%p2 st.shared.u16 [slot], %h;"
+    ),
+    "atomics": _STORED.format("").replace("st.shared.u32 [slot]", "atom.shared.exch.b32 %r2, [slot]"),
+    "strong stores": _STORED.format("").replace("st.shared", "st.relaxed.cta.shared"),
+}
+
+
+@pytest.mark.parametrize("body", ADDRESSES_LATER.values(), ids=ADDRESSES_LATER)
+def test_an_address_may_be_stored_where_a_number_was(body: str) -> None:
+    report = wsemu.check(wsemu.load_ptx(SLOT.replace("BODY", body)).only(), 1, 64, (np.zeros(64, np.uint32),))
+    assert report.verdict == "verified", report
+
+
+@pytest.mark.parametrize("body", NUMBERS_LATER.values(), ids=NUMBERS_LATER)
+def test_a_load_that_may_return_a_number_gives_no_address(body: str) -> None:
+    report = wsemu.check(wsemu.load_ptx(SLOT.replace("BODY", body)).only(), 1, 64, (np.zeros(64, np.uint32),))
+    assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report

@@ -800,7 +800,11 @@ def _memory_placement_doubts(
     found, strays = examined()
     if strays and not proven and places.outcome.status == "done" and any(one.what != LEFT for one in found):
         reached = _accessed_addresses(trace_of(strays), strays, places) if _is_alone(places) else None
-        found = found if reached is None else examined(reached).found
+        if reached is not None:
+            found, examined = examined(reached).found, functools.partial(examined, reached=reached)
+    if {one.what for one in found} - {LEFT} == {NUMBER} and decided is None and _reads_stores_of_run(places):
+        reaching = _trace_stores(places, trace_of)
+        found = found if reaching is None else examined(reaching=reaching).found
     reasons, notes = [], []
     for one in found:
         where, of = places.where(one.pc), " and ".join(one.of)
@@ -1072,13 +1076,24 @@ def _settle(
     return analysis, settled
 
 
+def _reads_stores_of_run(places: Places) -> bool:
+    """Return whether the loads of a launch read from the same stores as in the run, wherever its memory is located.
+    Stores of the same value need not have the same value there."""
+    meets = any(raw.code in (*RACES, "same-value-store") for raw in places.outcome.findings)
+    return places.outcome.status == "done" and not meets and _is_alone(places) and not _holds_others(places.program)
+
+
+def _holds_others(program: Program) -> bool:
+    """Return whether instructions other than loads, stores and atomics may write to memory."""
+    return program.asynchronous or any(array.heap for array in program.constant_arrays)
+
+
 def _may_follow_stores(analysis: Influence, places: Places) -> bool:
     """Return whether values may be followed from each store to the loads that read from it."""
     from wsemu.proof.taint import ACTIVE
 
     program = places.program
-    held = program.asynchronous or any(array.heap for array in program.constant_arrays)
-    return not held and not any(program.code[pc, 0] == ACTIVE for pc in analysis.sources)
+    return not _holds_others(program) and not any(program.code[pc, 0] == ACTIVE for pc in analysis.sources)
 
 
 def _trace_stores(places: Places, trace_of: Tracer) -> Reaching | None:

@@ -12,7 +12,8 @@ An address may be stored and loaded again, moved by copies, split into parts and
 allocation is known up to a multiple of the stride of the index (`multiples.py`).  A load yields whatever a store of the
 same size may have put at this location, or a part of what a store of another size may have put there.  A part counts as
 a number, unless the program joins all parts of the address again.  For shared and local memory, the addresses of the
-run (`reached`) replace the stride; they are equal in every schedule.  If a program stores a whole address in an array
+run (`reached`) replace the stride; they are equal in every schedule.  A number in shared memory counts for the loads
+that read it in the run (`reaching`).  If a program stores a whole address in an array
 of the caller, and the addressed memory outlives the launch, the address is meant for the host or another launch.  The
 address of other memory, or of a function, counts as a number in such an array, unless the launch also loads addresses
 from the array and dereferences them.
@@ -74,9 +75,10 @@ from wsemu.proof.taint import GUARDED, blocks_of
 from wsemu.proof.taint_steps import COPIED, Decoder, Regions, offset_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 
     from wsemu.model.program import Program
+    from wsemu.proof.reaching_stores import Reaching
     from wsemu.proof.taint_steps import Bits, Reached, SegmentOf, Step
 
 ALL = 64
@@ -167,24 +169,26 @@ def depends_on_places(
     segment_of: Mapping[int, int],
     name_of: Callable[[int], str],
     reached: Reached | None = None,
+    reaching: Reaching | None = None,
 ) -> Placed:
     """Return what depends on where memory lies, by pc.
 
     `executions`: number of executions of each instruction.  `segment_of`: register row -> segment of the address in it.
     `name_of` returns the name of a segment.  `reached`: for accesses to shared and local memory, the addresses that
-    they use in every schedule, if known.
+    they use in every schedule, if known.  `reaching`: the stores from which loads read in every schedule, if known.
     """
     if not program.shows_addresses:
         return Placed([], frozenset())
     ran = (np.asarray(executions) != 0).tobytes()
     key = ran, tuple(sorted(segment_of.items())), None if reached is None else tuple(sorted(reached))
-    kept: dict[Hashable, Placed] = program.derived.setdefault("places", {}) if reached is None else {}
+    of_run = reached is not None or reaching is not None
+    kept: dict[Hashable, Placed] = {} if of_run else program.derived.setdefault("places", {})
     if key not in kept:
-        analysis = _Analysis(program, ran, segment_of, name_of, reached)
+        analysis = _Analysis(program, ran, segment_of, name_of, reached, reaching)
         placed = analysis.find_placement()
         if placed and (alike := analysis.find_lookalikes()):
             segment_of = {row: segment for row, segment in segment_of.items() if row not in alike}
-            analysis = _Analysis(program, ran, segment_of, name_of, reached)
+            analysis = _Analysis(program, ran, segment_of, name_of, reached, reaching)
             placed = analysis.find_placement()
         if len(kept) >= _MAX_KEPT:
             del kept[next(iter(kept))]
@@ -701,8 +705,8 @@ class _Memory:
 
     def __init__(self) -> None:
         self.number: Bits = 0
-        self.numbers: set[tuple[int, int]] = set()
-        """(at, size) of the numbers that were stored at known distances, without 0"""
+        self.numbers: dict[tuple[int, int], set[int]] = {}
+        """(at, size) of the numbers that were stored at known distances, without 0 -> their stores"""
         self._fields: dict[int, dict[tuple[int, int], Value]] = {}
         """size -> (at, step) -> value"""
 
@@ -764,8 +768,10 @@ class _Analysis:
         segment_of: Mapping[int, int],
         name_of: Callable[[int], str],
         reached: Reached | None,
+        reaching: Reaching | None,
     ) -> None:
         self._program = program
+        self._reaching = reaching
         self._places = _Places(program, segment_of, name_of)
         self._at_numbers = self._places.of(*_RECORDED) & ~self._places.frames.plus
         """allocations in which programs use numbers as addresses; frames of functions have addresses of their own"""
@@ -956,10 +962,9 @@ class _Analysis:
         return [(places, self._arithmetic.move_address(address, self._field(step)[0]))]
 
     def _evaluate_access(self, step: Step, state: _State) -> list[Value]:
-        offset, size = self._field(step)
         name = self._program.array_of[step.pc]
         if name is not None and name.startswith(SAVED):
-            return self._saved_value((name, offset), step, state)
+            return self._saved_value((name, self._field(step)[0]), step, state)
         address = self._address(step, state)
         self._followed |= address.loaded
         at_numbers = 0 if name in self._places.heaps else self._at_numbers  # blocks are in global memory
@@ -969,11 +974,11 @@ class _Analysis:
                 self._source = _Source(places, to, step.reach)
                 found.append([_number(*(field.value for field in self._copied_fields()))])
             elif step.kind in ("load", "atomic"):
-                found.append([self._load(places, to, n * size, size, at_numbers) for n in range(len(step.writes))])
+                found.append([self._load(step, places, to, n, at_numbers) for n in range(len(step.writes))])
             if step.kind in ("store", "atomic"):
                 for field in self._stored_fields(step, state, to):
                     for place in places:
-                        self._store(place, field)
+                        self._store(place, field, step.pc)
         return [functools.reduce(_join_values, values) for values in zip(*found, strict=True)]
 
     def _saved_value(self, where: tuple[str, int], step: Step, state: _State) -> list[Value]:
@@ -1029,33 +1034,43 @@ class _Analysis:
         at = field.at - source.at + to.at
         return _Field(at % step if step else at, step, field.size, value)
 
-    def _load(self, places: Sequence[int], address: Value, offset: int, size: int, at_numbers: Bits) -> Value:
-        """Return the possible results of a load.  At an unknown address, it may read a part of an address that is
-        stored in one of the allocations `at_numbers`."""
-        found = NOTHING
+    def _load(self, step: Step, places: Sequence[int], address: Value, element: int, at_numbers: Bits) -> Value:
+        """Return the possible results of a load, for an element of a vector.  At an unknown address, it may read a part
+        of an address that is stored in one of the allocations `at_numbers`."""
+        size, found = self._field(step)[1], NOTHING
         if size == 8:
             loaded = functools.reduce(operator.or_, (1 << place for place in places))
             found = Value(step=0, loaded=loaded)
         number, numbers = 0, False
-        at, step = address.at + offset, address.step
+        at, stride = address.at + element * size, address.step
         others = () if places[0] in self._places.tables.values() else (ELSEWHERE,)
         for place in list(self._memory) if ELSEWHERE in places else (*places, *others):
             contents = self._memory.get(place)
             if contents is None:
                 continue
             number |= contents.number
-            numbers |= not step and (at, size) in contents.numbers
+            numbers |= not stride and self._reads_one(step.pc, contents.numbers.get((at, size), ()))
             anywhere = ELSEWHERE in places and place != ELSEWHERE
-            found = functools.reduce(_join_values, contents.loadable_values(at, step, size, anywhere=anywhere), found)
+            found = functools.reduce(_join_values, contents.loadable_values(at, stride, size, anywhere=anywhere), found)
             if place != ELSEWHERE and (place in places or (anywhere and at_numbers >> place & 1)):
-                part = contents.part(at, 1 if anywhere else step, size)
+                part = contents.part(at, 1 if anywhere else stride, size)
                 if part.plus:
                     found = _join_values(found, part._replace(loaded=1 << place))
         if numbers and found.plus & self._shared:
             found = found._replace(loaded=found.loaded | self._places.numbers)
         return found._replace(number=found.number | number, low=0) if number else found
 
-    def _store(self, place: int, field: _Field) -> None:
+    def _reads_one(self, load: int, stores: Collection[int]) -> bool:
+        """Return whether a load may read from one of some stores.  The order of atomics is not known."""
+        if self._reaching is None or self._kind(load) != "load":
+            return bool(stores)
+        read = self._reaching.read.get(load, frozenset())
+        return any(store in read or self._kind(store) != "store" for store in stores)
+
+    def _kind(self, pc: int) -> str:
+        return OPERATIONS[NAMES[self._code[pc][0]]].kind
+
+    def _store(self, place: int, field: _Field, pc: int) -> None:
         value, size = field.value, field.size
         if size < 8 and _is_whole(value) and not (size == 4 and self._is_small(value)):
             value = value._replace(half=True, part=0)
@@ -1072,8 +1087,9 @@ class _Analysis:
             self._remember(place, field._replace(value=kept))
         contents = self._contents(place)
         if not field.step and not value.bits and value != self._arithmetic.null:
-            self._grown |= (field.at, size) not in contents.numbers
-            contents.numbers.add((field.at, size))
+            stores = contents.numbers.setdefault((field.at, size), set())
+            self._grown |= pc not in stores
+            stores.add(pc)
         if number & ~contents.number:
             contents.number |= number
             self._grown = True
