@@ -69,7 +69,8 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
     decoded = [raw.pc for raw in outcome.findings if raw.code == "clc-no-ctaid"]
     if decoded and _depends_on_other_bits(bound, outcome, initial):
         what = "`get_first_ctaid` of a failed response is undefined, and the launch depends on its result"
-        return Assigned(reasons=[f"{places.where(decoded[0])}: {what}"])
+        remedy = "decode a response after `is_canceled`"
+        return Assigned(reasons=[f"{places.where(decoded[0])}: {what}: {remedy}"])
     proof = _prove(bound, outcome, initial(), places)
     if not proof.refused:
         if decoded or not _depends_on_other_bits(bound, outcome, initial):
@@ -97,7 +98,7 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
             warned = other if other.findings else warned
             tried.append(assignment)
     why = f"which clusters a request cancels differs by run, and this is not decided for all of them: {proof.refused}"
-    why = f"{where}: {why}; assignments tried: {len(tried)} ({', '.join(tried)})"
+    why = f"{where}: {why}; assignments tried: {len(tried)} ({', '.join(tried)}): check a smaller grid"
     return warned._replace(reasons=[why], notes=warned.notes if warned.findings else ())
 
 
@@ -242,9 +243,10 @@ def _run_with(
     if errors := _errors(bound, outcome, found):
         return Assigned(errors, notes=[f"seen with --clc {assignment}"])
     if found.status != "done":
-        reason = f"{where}: the launch ends as {found.status} with --clc {assignment}"
+        reason = f"{where}: the launch ends as {found.status} with --clc {assignment}: run that to see why"
         return Assigned(reasons=[reason], shown_by=assignment)
     if any(not np.array_equal(a, b) for (a, _), (b, _) in zip(segments, bound.segments, strict=True)):
         what = "what the launch stores depends on which clusters a request cancels"
-        return Assigned(reasons=[f"{where}: {what}: seen with --clc {assignment}"])
+        around = "let each cluster store to places of its own"
+        return Assigned(reasons=[f"{where}: {what}: seen with --clc {assignment}: {around}"])
     return Assigned()

@@ -53,7 +53,8 @@ def space_doubts(places: Places, configuration: LaunchConfiguration) -> list[str
     if resident * peak > COLUMNS and (most > 1 or waits):
         why = "a CTA allocates more than once" if most > 1 else "CTAs wait for each other"
         held = f"a multiprocessor may hold {resident} CTAs of {peak} columns of tensor memory, and has {COLUMNS}"
-        return [f"{where}: {held}; {why}: whether the allocation ends in every schedule is not decided"]
+        undecided = "whether the allocation ends in every schedule is not decided"
+        return [f"{where}: {held}; {why}: {undecided}: allocate fewer columns, or once"]
     if waits and not _find_executed(places, RELINQUISH):
         why = "CTAs wait for each other, and keep the permit to allocate from others of their multiprocessor"
         return [f"{where}: {why}: add `tcgen05.relinquish_alloc_permit` after the last allocation"]

@@ -463,7 +463,7 @@ def _reasons(findings: Sequence[RawFinding], places: Places, followed: Followed 
         if raw.code == "undefined-shuffle":
             said[places.where(raw.pc)] = (
                 f"{who} shuffle from a lane that takes no part, such as {raw.detail['source']}: on a GPU the value is "
-                "undefined, here it is the reader's own"
+                "undefined, here it is the reader's own: read from a lane of the mask that takes part"
             )
         elif followed is not None and followed.cut:
             said[places.where(raw.pc)] = (

@@ -72,7 +72,8 @@ def separate_unread(
     accessed = _Accessed(trace, code, {_key(raw) for raw in stored})
     unread = [raw for raw in stored if accessed.is_unread(raw)]
     reasons = dict.fromkeys(
-        f"{places.where(raw.detail['sink_pc'])}: publishes an undefined value, which no thread reads in this run"
+        f"{places.where(raw.detail['sink_pc'])}: publishes an undefined value, which no thread reads in this run: "
+        "initialize it"
         for raw in unread
     )
     stores = frozenset(map(_key, unread))

@@ -84,9 +84,19 @@ DECIDED = ("deadlock", *RACES)
 """codes of findings that state the schedules in which they hold"""
 
 
-_STEERING = "clocks", "placement", "active lanes", "polls"
+STEERING = "clocks", "placement", "active lanes", "polls"
 """possible influences on control flow besides atomics: clocks, placement by the hardware, active lanes, results of
 waits"""
+
+
+AROUND = {
+    "atomics": "let no branch and no address depend on the result of an atomic, or check fewer CTAs or threads",
+    "active lanes": "use a full mask after a `cuda.syncwarp()` instead of `cuda.activemask()`",
+    "polls": "wait in a loop, and use neither the answer of a single test nor the token of an arrival",
+    "clocks": "let a clock decide nothing, or check with a constant in its place",
+    "placement": "use the index of the CTA or thread instead",
+}
+"""a way around for each influence on control flow"""
 
 
 class _Doubts(NamedTuple):
@@ -132,7 +142,7 @@ class _Doubts(NamedTuple):
         words += ["canceled clusters"] if self.assigned else []
         influences = {*self.steered.values(), *self.unequal.values()}
         words += ["atomics"] if self.orders or "atomics" in influences else []
-        return words + [word for word in _STEERING if word in influences]
+        return words + [word for word in STEERING if word in influences]
 
 
 class _Findings(NamedTuple):
@@ -455,7 +465,7 @@ def _unwritten(places: Places, *, values: bool = False) -> list[str]:
         return []
     where, what = places.where(reached[0]), reached[1]
     why = f"{where}: on some path the {what} depends on a register that nothing has written"
-    return [f"{why}; registers are followed in the initial run, not in other orders of the atomics"]
+    return [f"{why}, which is followed in the initial run, not in other orders of the atomics: initialize it"]
 
 
 def _judge_findings(
@@ -497,6 +507,8 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     if found.untold and found.has_errors:
         yield _too_many(found.untold)
     yield from doubts._replace(steered={}).reasons() if found.has_errors else doubts.reasons()
+    if not (found.has_errors or doubts.tried):
+        yield from (f"to have the launch decided, {AROUND[word]}" for word in dict.fromkeys(doubts.steered.values()))
     if found.has_errors and doubts.steered:
         yield _steering_note(doubts.steered)
     yield from _exception_notes(places, settings)
@@ -717,7 +729,8 @@ def _separate_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[R
     kept = [raw for raw in wanted if id(raw) not in out and raw.code not in follows]
     return kept, [
         f"{places.where(group[0].pc)} and line {', '.join(str(places.line(raw.pc)) for raw in group[1:])}: lanes of a "
-        "warp meet in one warp-wide operation from different places: not modelled"
+        "warp meet in one warp-wide operation from different places, which is not modelled: execute it once, after the "
+        "branches"
         for group in met
     ]
 
@@ -750,7 +763,7 @@ def _separate_vector_parts(wanted: list[RawFinding], places: Places) -> tuple[li
         return wanted, []
     reasons = [
         f"{places.where(raw.other_pc)} and line {places.line(raw.pc)}: a strong access of a vector meets one of an "
-        "element: not modelled"
+        "element, which is not modelled: access the location in one size"
         for raw in met
     ]
     out = {id(raw) for raw in met} | {id(raw) for raw in wanted if raw.code in ("intra-warp-race", "missing-fence")}
@@ -813,13 +826,14 @@ def _memory_placement_doubts(
             notes.append(f"{where}: {lies}: who reads it later is not followed")
             continue
         if one.what == NUMBER:
-            reasons.append(f"{where}: a number is used as an address of shared memory, whose start differs by GPU")
+            why = "a number is used as an address of shared memory, whose start differs by GPU"
+            reasons.append(f"{where}: {why}: compute it from the address of an array")
             continue
         what = "the value that is stored" if one.what == "value" else f"the {one.what}"
         lie = "lies" if len(one.of) == 1 else "lie"
         reasons.append(
             f"{where}: {what} depends on where in memory {of} {lie}, which differs by run: only distances in one "
-            "array are the same"
+            "array are the same: use an offset instead"
         )
     return list(dict.fromkeys(reasons)), list(dict.fromkeys(notes))
 
@@ -938,7 +952,7 @@ def _separate_atomics(
         elif raw in ordered:
             reasons.append(
                 f"{places.where(raw.other_pc)} and line {places.line(raw.pc)} are ordered by atomics and fences alone: "
-                "that holds in this schedule, and is not decided for others"
+                "that holds in this schedule, and is not decided for others: put a barrier between the two"
             )
         else:
             kept.append(raw)
@@ -951,7 +965,8 @@ def _separate_compares(
     """Remove races with a `cas` that writes nothing in this run, and give a reason why each is undecided."""
     reasons = [
         f"{places.where(raw.other_pc)} and line {places.line(raw.pc)}: nothing orders a read and a `cas` that fails "
-        "here and writes nothing: whether it writes in another order is not decided"
+        "here and writes nothing: whether it writes in another order is not decided: read by an atomic, or after a "
+        "barrier"
         for raw in wanted
         if raw in failing
     ]
@@ -964,7 +979,8 @@ def _separate_equal_stores(wanted: list[RawFinding], places: Places) -> tuple[li
     equal = [raw for raw in wanted if raw.code in RACES and "poll" in raw.detail]
     reasons = [
         f"{places.where(raw.other_pc)} and line {places.line(raw.pc)}: nothing orders these stores, which write the "
-        f"same value in this run; whether they do in another one depends on {_source(places, raw.detail['poll'])[1]}"
+        f"same value in this run; whether they do in another one depends on {_source(places, raw.detail['poll'])[1]}: "
+        "store it by one lane"
         for raw in equal
     ]
     return [raw for raw in wanted if raw not in equal], dict.fromkeys(reasons, "polls")
@@ -985,7 +1001,7 @@ def _separate_phase_loads(
     reasons = [
         f"{places.where(raw.pc)}: {places.element(raw.detail['address'], raw.pc)} gets {raw.detail['value']:,} "
         f"{'bytes' if raw.detail['what'] == AT_ONCE[0] else 'arrivals'} in a phase, and holds {MOST_COUNT:,} at once: "
-        "whether in some schedule there are is not decided"
+        "whether in some schedule there are is not decided: wait between them, or use a second mbarrier"
         for raw in asking
         if id(raw) in loose
     ]
@@ -1370,14 +1386,15 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
                 "of another mode than its copy, interleaved with element strides, written by an atomic or a copy of "
                 "the launch, or of pixels that do not begin in its box"
             )
-            return [f"a tensor map {what}, is not modelled{where}"]
+            return [f"a tensor map {what}, is not modelled{where}: copy by threads or by bulk copies there"]
         if effects_of(NAMES[int(places.program.code[outcome.fault_pc, 0])]).moves.unit == "columns":
             what = (
                 "of K = 96, or a sparse one with fewer than 128 rows in a CTA, a selector above 1, metadata at an odd "
                 "column, or rows of b swizzled by 32 bytes,"
             )
-            return [f"a `tcgen05.mma` {what} is not modelled{where}"]
-        return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
+            return [f"a `tcgen05.mma` {what} is not modelled{where}: use another shape or layout"]
+        most = f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"
+        return [f"{most}: invalidate those that are no longer used"]
     if outcome.is_trap and failed and int(places.program.code[outcome.fault_pc, 7]) == ABORTS:
         return []
     if outcome.is_trap:
@@ -1387,7 +1404,7 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
             return [] if failed else [why + where]
         return [why if where and why.endswith(f"({where.removeprefix(' at ')})") else why + where]
     if outcome.status in ("deadlock", "fault") and not failed:
-        return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed"]
+        return [f"the launch ended in a {outcome.status}{where}; its checker is off, or it is suppressed: turn it on"]
     if outcome.status == "budget":
         held = "".join(_held_back(places))
         if outcome.waits:
@@ -1397,7 +1414,7 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
         most = f"step budget of {settings.budget:,} warp instructions used up"
         return [f"{most}: an endless loop, or raise it with `budget=` (`--budget`){held}"]
     if outcome.status == "stack":
-        return [f"branches diverge more than 64 levels deep{where}: not modelled"]
+        return [f"branches diverge more than 64 levels deep{where}, which is not modelled: nest fewer branches"]
     return []
 
 
@@ -1412,7 +1429,8 @@ def _waits(places: Places) -> str:
     if running and all(never_ends(places.program, pc) for pc in running):
         what = "a loop has no end: every round takes the same path"
     after = f"ended after {places.outcome.warp_instructions:,} warp instructions"
-    return f"{at}{what}: {after}{''.join(_held_back(places))}"
+    around = "let a thread that runs write it, and poll with a volatile or atomic load, or limit the rounds"
+    return f"{at}{what}: {after}{''.join(_held_back(places))}: {around}"
 
 
 def _repeats(places: Places) -> str:
@@ -1424,7 +1442,7 @@ def _repeats(places: Places) -> str:
     if places.outcome.cta + 1 < math.prod(places.grid) and _loads(places.program, numbers, running):
         unless = ", unless a CTA that has not started ends it"
     what = f"a loop has no end{unless}: registers and memory return to the values of an earlier round"
-    return f"{at}{what}{''.join(_held_back(places))}"
+    return f"{at}{what}{''.join(_held_back(places))}: limit the rounds"
 
 
 def _loads(program: Program, numbers: Sequence[int], loops: Set[int]) -> bool:

@@ -407,6 +407,7 @@ def _judge_histories(replays: Replays, result: Result, initial: Outcome) -> None
         failed = replays.judge_orders(result.ended, fails)
     except DiffersError:
         result.why = "replays"
+        result.reached = Reached(max(result.ended.values(), key=len, default=()), ())
         return
     if failed is not None:
         result.findings = failed.findings

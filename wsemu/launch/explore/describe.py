@@ -14,7 +14,7 @@ from wsemu.evidence.readings import format_steps
 from wsemu.evidence.source_view import CUDA
 from wsemu.launch.explore.decided import Decided
 from wsemu.launch.explore.nodes import Result
-from wsemu.launch.explore.samples import DEPTH
+from wsemu.launch.explore.reasons import describe_undecided
 from wsemu.launch.explore.session import Ask, Session
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.control_flow import successors
@@ -91,7 +91,7 @@ def describe_phase_order(places: Places, raw: RawFinding) -> str:
     what = f"`{places.element(raw.detail['address'], raw.pc)}`"
     return (
         f"{places.where(raw.pc)}: phase {raw.detail['phase']} of {what} is separated from other phases only by the "
-        "order of atomics, which is not followed for mbarriers"
+        "order of atomics, which is not followed for mbarriers: separate the phases by a barrier or a wait"
     )
 
 
@@ -111,11 +111,6 @@ def _first_error(findings: list[RawFinding]) -> RawFinding:
     errors = (raw for raw in findings if raw.code in CODES and CODES[raw.code].severity == "error")
     found = next(errors, findings[0])
     return replace(found, code="failed-assertion") if found.code == "raised-exception" else found
-
-
-def _round_count(number: float) -> str:
-    """Format a number that matters by its order of magnitude only."""
-    return f"{round(number):,}" if number < 1e5 else f"{number:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
 class Description:
@@ -143,9 +138,11 @@ class Description:
         if result.why:
             return Decided(findings=self._excused_warnings(), reasons=(self._reason_text(),))
         told = self._excused_warnings()
-        if not all(one.found for one, _ in result.excused):
-            why = "an older value may be read because a fence is missing: later behavior is not decided"
-            return Decided(findings=told, reasons=(why,))
+        stale = next((one for one, _ in result.excused if not one.found), None)
+        if stale is not None:
+            where = self.places.where(stale.race.later.pc)
+            why = "an older value may be read here, and later behavior is not decided: add the missing fence"
+            return Decided(findings=told, reasons=(f"{where}: {why}",))
         return Decided(proven=True, notes=self._result_notes(), findings=told)
 
     def _excused_warnings(self) -> tuple[Finding, ...]:
@@ -203,64 +200,8 @@ class Description:
         return (f"the final contents of arrays depend on the order of atomics: {ends:,} results are possible",)
 
     def _reason_text(self) -> str:
-        result, places = self.result, self.places
-        tried = f"{result.steps:,} ordered accesses in {result.states:,} states were tried and none failed"
-        if result.why == "steps":
-            left = f"{tried}, {result.left:,} states were left{self._sampling_text()}{self._effort_hint()}"
-            return f"the orders of atomics are too many to try: {left}"
-        if result.why == "lanes":
-            hints = f"{self._sampling_text()}{self._effort_hint()}"
-            return f"lanes of a warp reach atomics in more orders than are tried{hints}"
-        if result.why == "weak":
-            where = ""
-            if result.pair:
-                where = f": {places.where(result.pair.first.pc)} and line {places.line(result.pair.second.pc)}"
-            return (
-                "strong accesses to several locations may be observed in another order than they are performed, and "
-                f"such orders are not tried{where} (a `threadfence` between them orders them)"
-            )
-        if result.why == "copies":
-            lines = f"{places.where(result.unclear[0])} and line {places.line(result.unclear[1])}"
-            return (
-                f"{lines}: the effect of a copy and another access on one location is not decided for all orders "
-                "of atomics"
-            )
-        if result.why == "replays":
-            return "an order of atomics ends differently when it is replayed: nothing is decided"
-        if result.why == "unclear":
-            where = places.where(result.unclear[0])
-            return (
-                f"{where}: in some order of atomics, several lanes of one store write one location: which value "
-                "stays is not decided"
-            )
-        words = {
-            "budget": "the step budget",
-            "events": "more accesses than are followed",
-            "trap": "an operation that is not modeled",
-            "room": "more asynchronous operations than are followed",
-            "shared": "atomics in shared memory in a launch with mbarriers or copies",
-            "rounds": "a loop that accesses other memory while it waits",
-            "undefined": "a read of uninitialized memory whose value has reached nothing so far",
-            "circle": "threads that may loop forever",
-            "apart": "lanes of a warp that may run ahead of the others to an atomic",
-        }
-        return f"an order of atomics ends in {words.get(result.why, result.why)}: nothing is decided"
-
-    def _effort_hint(self) -> str:
-        """Return how to have more orders tried."""
-        effort = 10 * self.bound.settings.effort
-        return f"; `--effort {effort}` (`effort={effort}`) tries ten times as many"
-
-    def _sampling_text(self) -> str:
-        """Return a description of how many interleavings were sampled."""
-        found = self.result.sampled
-        if found is None or not found.orders:
-            return ""
-        return (
-            f"; of an estimated {_round_count(found.estimate)} orders {found.orders} were sampled and none failed, "
-            f"{found.drawn} of them by PCT: each meets a failure that takes {DEPTH} accesses in a certain order with a "
-            f"probability of at least 1 in {_round_count(1 / found.failure_bound)}"
-        )
+        ordered = self.begin.keywords["ordered"]
+        return describe_undecided(self.result, self.places, ordered, self.bound.settings.effort)
 
     # -- orders that fail ---------------------------------------------------------------------------------------------
     def _order(self) -> list[str]:
@@ -371,17 +312,17 @@ class Description:
 
     def _finding(self, raw: RawFinding) -> Decided:
         if raw.code not in CODES or CHECKER_OF[raw.code] not in self.bound.settings.checkers:
-            return Decided(reasons=(f"{self.places.where(raw.pc)}: in one order of atomics there is `{raw.code}`",))
+            where = f"{self.places.where(raw.pc)}: in one order of atomics there is `{raw.code}`"
+            return Decided(reasons=(f"{where}: turn its checker on to see the order",))
         if raw.code in _BY_BARRIERS and self.bound.program.asynchronous and self._has_fences():
             where = f"{self.places.where(raw.pc)}: in one order of atomics there is `{raw.code}`"
-            return Decided(reasons=(f"{where}, unless fences and atomics order it",))
+            return Decided(reasons=(f"{where}, unless fences and atomics order it: put a barrier between the two",))
         if phases_ordered_by_atomics(_trace(self.result.reached.made), [raw], self.bound.program):
             return Decided(reasons=(describe_phase_order(self.places, raw),))
         if raw.code == "barrier-recycling":
             where = self.places.where(raw.pc)
-            return Decided(
-                reasons=(f"{where}: whether a barrier is reused too early is not decided for all orders of atomics",)
-            )
+            why = "whether a barrier is reused too early is not decided for all orders of atomics"
+            return Decided(reasons=(f"{where}: {why}: use another barrier, or let its warps meet at one before",))
         return Decided(findings=(self._explain_finding(raw),))
 
     def _has_fences(self) -> bool:
@@ -396,7 +337,10 @@ class Description:
         if ask is None:
             return Decided(findings=(self._waits(stuck),))
         where = f"{self.places.where(ask.pc)}: lane {ask.lane} waits"
-        why = "other lanes of its warp could proceed and write there: their scheduling is not modeled"
+        why = (
+            "other lanes of its warp could proceed and write there, which is not modeled: let the writer be in another "
+            "warp, or write before the wait"
+        )
         return Decided(reasons=(f"{where}, and {why}",))
 
     def for_ever(self, stuck: list[Ask]) -> bool:

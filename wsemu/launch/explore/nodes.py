@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from wsemu.launch.explore.samples import Sampled
 from wsemu.launch.explore.session import Ask
 from wsemu.model.data import NamedTuple, dataclass, field
-from wsemu.proof.robust import Pair
 from wsemu.proof.threads import Excused, Knowledge, Made, Race
 
 if TYPE_CHECKING:
@@ -54,9 +53,8 @@ class Result:
     """races that only the lack of a fence causes, which do not count as errors, with their first occurrence"""
     warned: list[RawFinding] = field(default_factory=list)
     """warnings of orders, also those that the initial run has"""
-    pair: Pair | None = None
-    """pair of accesses that explains `weak`"""
-    unclear: tuple[int, ...] = ()
+    at: tuple[int, ...] = ()
+    """the instructions to which `why` applies; empty: the last access of the path"""
     reached: Reached = field(default_factory=lambda: Reached((), ()))
 
     @property

@@ -149,8 +149,7 @@ class Search:
                 if found is not None and self._counts_accesses():
                     continue
                 if found is not None:
-                    self.result.why = "weak"
-                    self.result.pair = found if isinstance(found, Pair) else None
+                    self.result.why, self.result.at = "weak", self._name_pair(found)
             self.result.warned += self.warned.values()
             return self.result
 
@@ -161,6 +160,12 @@ class Search:
         if self.shared.waits is None:
             return weak(pairs, strong, spread)
         return weak(pairs, strong, spread, misses=self.shared.waits.misses(strong))
+
+    def _name_pair(self, found: Pair | bool) -> tuple[int, ...]:
+        """Return the instructions of a pair of accesses, or of all strong accesses if no single pair is to blame."""
+        if isinstance(found, Pair):
+            return found.first.pc, found.second.pc
+        return tuple(sorted({access.pc for access in self.shared.strong}))
 
     def _counts_accesses(self) -> bool:
         """Restart with a count of the strong accesses of each thread if some threads wait; return whether that
@@ -494,26 +499,29 @@ class Search:
         for asks in node.asks if not self.wanders else ():
             met = Counter(ask.warp for ask in asks if self._common(ask))
             if met and max(met.values()) > MOST_LANES:
-                self._give_up(node, "lanes")
+                warp = max(met, key=met.__getitem__)
+                self._give_up(node, "lanes", [ask for ask in asks if ask.warp == warp])
                 return
         if self.asynchronous:
-            if any(ask.place[0] >= 0 for asks in node.asks for ask in asks):
-                self.result.why = "shared"
+            if shared := [ask for asks in node.asks for ask in asks if ask.place[0] >= 0]:
+                self.result.why, self.result.at = "shared", _list_instructions(shared)
             for cta in moved:
                 if node.status[cta] == "done" and self.session.history(cta) not in self.result.ended:
                     self.result.ended[self.session.history(cta)] = node.reached_state().asks
         if any(self.apart(cta, node.asks[cta]) for cta in moved):
-            self._give_up(node, "apart")
+            parked = [ask for cta in moved if self.apart(cta, node.asks[cta]) for ask in node.asks[cta]]
+            self._give_up(node, "apart", parked)
             self.result.reached = node.reached_state()
         if not self.wanders:
             node.groups = self._persistent_sets(node)
 
-    def _give_up(self, node: Node, why: str) -> None:
-        """End the search at a state with too many successors, unless all lanes wait there forever."""
+    def _give_up(self, node: Node, why: str, asks: Iterable[Ask]) -> None:
+        """End the search at a state with too many successors, unless all lanes wait there forever.  `asks` are the
+        accesses before which lanes have them."""
         if not self.wanders and self.all_wait(node):
             self.stand_still(node)
         else:
-            self.result.why = why
+            self.result.why, self.result.at = why, _list_instructions(asks)
 
     def _judge(self, node: Node, cta: int, moved: Moved, first: int) -> bool:
         """Return whether the launch continues after a CTA's actions; if it does not, store the reason in the result."""
@@ -537,9 +545,9 @@ class Search:
         elif moved.status not in ("done", "stands"):
             result.why = moved.status
         elif node.knowledge.loose:
-            result.why, result.unclear = "copies", node.knowledge.loose
+            result.why, result.at = "copies", node.knowledge.loose
         elif node.knowledge.unclear:
-            result.why, result.unclear = "unclear", node.knowledge.unclear
+            result.why, result.at = "unclear", node.knowledge.unclear
         else:
             return True
         result.reached = node.reached_state()
@@ -600,7 +608,7 @@ class Search:
             if not self._judge(child, cta, moved, node.number):  # a polled location may be written by a plain store
                 return None
             if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
-                self.result.why, self.result.reached = "rounds", node.reached_state()
+                self.result.why, self.result.at, self.result.reached = "rounds", (ask.pc,), node.reached_state()
                 return None
             if ask.place[0] < 0 and all(at == ask.place[1] for one in moved.made for _, at in one.addresses):
                 self.waits.add(waiting)
@@ -626,6 +634,11 @@ def _done_part(stack: Iterable[Node]) -> float:
         weight /= node.width
         part += weight * max(node.width - len(node.todo) - 1, 0)
     return part
+
+
+def _list_instructions(asks: Iterable[Ask]) -> tuple[int, ...]:
+    """Return the instructions at which lanes are parked, those of most lanes first."""
+    return tuple(pc for pc, _ in Counter(ask.pc for ask in asks).most_common())
 
 
 def is_warning(raw: RawFinding) -> bool:
