@@ -2,7 +2,7 @@
 
     python benchmarks/time_device.py measure --out ROWS.json [--stalls]    on the device: needs libcuda and Python alone
     python benchmarks/time_device.py stalls --out ROWS.json    on the device: adds reasons of stalls that are missing
-    python benchmarks/time_device.py compare ROWS.json [--held-out] [--each] [FAMILY ...]    anywhere: the table
+    python benchmarks/time_device.py compare ROWS.json [--held-out|--all] [--each] [FAMILY ...]    anywhere: the table
     python benchmarks/time_device.py list
     python benchmarks/time_device.py measure --drawn=SET --out ROWS.json, and compare --drawn=SET ROWS.json [--each]:
     the same of launches that `time_drawn.py` drew; SET is `first` or `second`
@@ -10,7 +10,7 @@
 The launches are those of `time/launches.json.gz`, which `time_launches.py` collects.  Each launch runs eight times in a
 graph, and the graph seven times; the median counts.  `--stalls` also reads the reasons of stalls, with Nsight Compute
 (`ncu`).  `stalls` profiles the launches without reasons in ROWS.json, divided among all devices.  `compare`
-shows the launches that are not held out; with `--held-out`, it shows the others.
+shows the launches that are not held out, with `--held-out` the others, and with `--all` both.
 """
 
 from __future__ import annotations
@@ -331,8 +331,11 @@ def read_counters(run: subprocess.CompletedProcess[str]) -> dict[str, dict[str, 
 # -- predictions ------------------------------------------------------------------------------------------------------
 
 
-def compare(path: Path, families: list[str], *, held_out: bool, each: bool) -> None:
-    """Print the errors of the predictions by family, and how good the picks of versions and first reasons are."""
+def compare(path: Path, families: list[str], *, held_out: bool | None, each: bool) -> None:
+    """Print the errors of the predictions by family and kind, and how good the picks of versions and first reasons are.
+
+    `held_out` chooses the launches; with None, all are compared.
+    """
     from time_rings import summarize
 
     made = collection()
@@ -344,7 +347,7 @@ def compare(path: Path, families: list[str], *, held_out: bool, each: bool) -> N
     for one in made["launches"]:
         row = measured.get(identify(one), {})
         family = one["family"]
-        if one["held_out"] != held_out or "us" not in row or (families and family not in families):
+        if held_out not in (None, one["held_out"]) or "us" not in row or (families and family not in families):
             continue
         try:
             made_ = predictor.predict(one, row["registers"])
@@ -352,7 +355,7 @@ def compare(path: Path, families: list[str], *, held_out: bool, each: bool) -> N
             print(f"{identify(one)}: {type(error).__name__}: {error}", flush=True)
             continue
         pair = row["us"], made_.microseconds
-        for name in (family, "all", *(["own kernels"] if family in OWN else [])):
+        for name in (family, "all", *(["own kernels"] if family in OWN else []), f"kind: {printed_kind(made_)}"):
             found[name].append(pair)
         groups[one["group"]].append(pair)
         first = ""
@@ -399,6 +402,11 @@ def compare_drawn(path: Path, drawn: str, *, each: bool) -> None:
 
 OWN = ("saxpy", "sgemv", "stencil", "dgemm", "fft", "hgemm", "ampere", "gemm", "flash")
 """families of the kernels in `examples/`"""
+
+
+def printed_kind(prediction: Any) -> str:
+    """Return the kind of launches in the sentence on accuracy of a prediction."""
+    return str(prediction.accuracy).partition(": ")[2].partition(" are within")[0]
 
 
 def pick(pairs: list[tuple[float, float]]) -> float:
@@ -494,7 +502,8 @@ def main(words: list[str]) -> None:
     elif command == "compare" and plain and drawn:
         compare_drawn(Path(plain[0]), drawn, each="--each" in rest)
     elif command == "compare" and plain:
-        compare(Path(plain[0]), plain[1:], held_out="--held-out" in rest, each="--each" in rest)
+        chosen = None if "--all" in rest else "--held-out" in rest
+        compare(Path(plain[0]), plain[1:], held_out=chosen, each="--each" in rest)
     elif command == "list":
         for one in collection(drawn=drawn)["launches"]:
             print(f"{one['family']:9} {identify(one)}{'  held out' * one['held_out']}")

@@ -196,7 +196,7 @@ def test_the_command_prints_text_and_json(rings: dict[int, Path]) -> None:
     )  # fmt: skip
     text = command(*words)
     assert text.returncode == 0, text.stderr
-    for part in ("bound by", "occupancy", "rings and pipelines are within 20% in 9 of 10 launches", "not modeled"):
+    for part in ("bound by", "occupancy", "rings and pipelines are within 15% in 9 of 10 launches", "not modeled"):
         assert part in text.stdout
     (found,) = json.loads(command(*words, "--json").stdout)
     assert found["kernel"] == "ring"

@@ -57,7 +57,7 @@ class Kind(NamedTuple):
     """maximum error of 9 out of 10 launches"""
 
 
-RING = Kind("rings and pipelines", 0.2)
+RING = Kind("rings and pipelines", 0.15)
 KERNEL = Kind("whole kernels", 0.35)
 UNMEASURED = Kind("GPUs that were not measured", 1.0)
 WITHOUT_PTX = Kind("Python kernels without Numba-CUDA's PTX", 1.5)
