@@ -227,6 +227,20 @@ DEFINED |= {
         "sub.u64 %x1, %x3, %x1; mov.u64 %x2, bar; add.u64 %x4, %x2, 0; sub.u64 %x2, %x4, %x2;"
         "setp.eq.u64 %p, %x1, %x2; selp.u32 %r1, 1, 2, %p; st.global.u32 [%a], %r1;"
     ),
+    "starts of variables that are selected": (
+        "mov.u64 %x1, tile; mov.u64 %x2, bar; setp.lt.u32 %q, %n, 5; selp.u64 %x3, %x1, %x2, %q; mov.u64 %x4, %x2;"
+        "@%q bra NEXT; mov.u64 %x4, %x1; NEXT: setp.eq.u64 %p, %x3, %x4; selp.u32 %r1, 1, 2, %p;"
+        "st.global.u32 [%a], %r1;"
+    ),
+    "the end of a variable that is selected": (
+        "mov.u64 %x1, tile; mov.u64 %x2, bar; setp.lt.u32 %q, %n, 5; selp.u64 %x1, %x1, %x2, %q; add.u32 %r2, %n, 256;"
+        "mul.wide.u32 %x3, %r2, 4; add.u64 %x2, %x1, %x3;"
+        "AGAIN: add.u64 %x1, %x1, 4; setp.ne.u64 %p, %x1, %x2; @%p bra AGAIN; ret;"
+    ),
+    "starts of variables in memory": (
+        "mov.u64 %x1, tile; mov.u64 %x2, bar; st.local.u64 [own], %x1; st.local.u64 [own+8], %x2;"
+        "ld.local.u64 %x3, [own]; setp.eq.u64 %p, %x3, %x2; selp.u32 %r1, 1, 2, %p; st.global.u32 [%a], %r1;"
+    ),
     "the end of an array of shared memory": (
         "mov.u64 %x1, tile; add.u32 %r2, %n, 256; mul.wide.u32 %x3, %r2, 4; add.u64 %x2, %x1, %x3; "
         "AGAIN: add.u64 %x1, %x1, 4; setp.ne.u64 %p, %x1, %x2; @%p bra AGAIN; ret;"

@@ -14,6 +14,9 @@ ALLOCATED = "%block"
 RELATIVE, HALF_RELATIVE = "%relative", "%half relative"
 """value of `Program.array_of` for arithmetic with two addresses that may be relative to their state space, and with one
 that may be: as a number, such an address may be 0, and differs between GPUs"""
+WATCHED = "%watched"
+"""start of the value of `Program.array_of` for a comparison of addresses before which the kernel tests whether one of
+them is the end of its allocation and the other one the start of another allocation"""
 SAVED = "%saved"
 """value of `Program.array_of`, followed by the number of the call, for operations that save registers before a call and
 restore them after it"""

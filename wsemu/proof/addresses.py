@@ -26,7 +26,7 @@ addresses in local memory of functions that call themselves.  Bytes of an addres
 them, in another order, to an array of the caller.  After a join, it may be unknown which of several allocations an
 address is in: a comparison of two such addresses counts as a comparison between allocations.  `frontend.ptx.heap`
 watches blocks of the heap while the kernel runs, and `frontend.ptx.ends_of_variables` comparisons with the end of
-another allocation, unless it is unknown which allocations the two are in.
+another allocation, unless one of the two was loaded from memory.
 Reference: PTX ISA, "Addresses as Operands"; ISO C++, [expr.rel] 4 (the order of unrelated addresses is unspecified).
 """
 
@@ -47,6 +47,7 @@ from wsemu.model.addresses import (
     LOOKED_UP,
     RELATIVE,
     SAVED,
+    WATCHED,
     WORKSPACE,
     is_function,
 )
@@ -313,10 +314,14 @@ class _Arithmetic:
         self.multiples = multiples
         self.factors: tuple[int, ...] = ()
         """factor of each operand of the instruction: the operand is a multiple of it"""
+        self.watched = False
+        """true if the kernel itself tests whether the instruction compares an end with a start"""
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ in ("b32", "b64")}
         self.small = places.of(*_SMALL)
         """allocations whose addresses have only 32 significant bits"""
         self.sizes = places.sizes
+        self.block = places.block.plus
+        self._marks = program.array_of
         self.stray = Value(step=0, loaded=places.numbers)
         """a number that looks like an address of shared memory"""
         self.null = Value(low=ALL - 1)
@@ -341,6 +346,7 @@ class _Arithmetic:
         if method is not None and not operation.result.startswith("f"):
             values = values if kind in _KEEPS_HALVES else [_as_number(value) for value in values]
             self.factors = self.multiples.of(pc)
+            self.watched = (self._marks[pc] or "").startswith(WATCHED)
             found: Value = method(name, rows, values, bits)
             return found
         return _number(*values)
@@ -525,7 +531,7 @@ class _Arithmetic:
             return NOTHING
         if name.split(".")[1] in ("eq", "ne") and _is_address(a) and _is_address(b):
             others = [v for v in values if not v.plus]
-            if (not others and self._are_inside(values)) or (others and others[0].loaded):
+            if others[0].loaded if others else self.watched or self.are_inside(values):
                 return NOTHING
         # offset 0 in the window of shared or local memory may be a variable's
         generic = not name.endswith("32") or not (a.plus | b.plus) & self.small
@@ -533,11 +539,19 @@ class _Arithmetic:
             return NOTHING
         return _number(a, b)
 
-    def _are_inside(self, values: Sequence[Value]) -> bool:
-        """Return whether no address is known to lie outside of its allocation.  The end of one allocation may be the
-        start of another."""
-        known = ((value, self.sizes.get(value.plus)) for value in values if not value.step)
-        return all(size is None or 0 <= value.at < max(size, 1) for value, size in known)
+    def are_inside(self, values: Sequence[Value]) -> bool:
+        """Return whether addresses are in one allocation, or none is the end of an allocation: it may be the start of
+        another one.  Heap blocks have a space between them.  The size of other allocations may be unknown: only their
+        first byte is known to be inside."""
+        apart = {value.plus & ~self.block for value in values} - {0}
+        if len(apart) < 2 and all(_one(plus) for plus in apart):
+            return True
+        return all(
+            not value.step and 0 <= value.at < max(self.sizes.get(1 << n, 1), 1)
+            for value in values
+            for n in range(value.plus.bit_length())
+            if value.plus & ~self.block & 1 << n
+        )
 
     def uses_relative(self, name: str, values: list[Value], mark: str | None) -> bool:
         """Return whether arithmetic with addresses that may be relative to their state space depends on where the space
@@ -893,7 +907,9 @@ class _Analysis:
         if name.startswith("shfl") and step.kind == "warp":
             return [functools.reduce(_join_values, values, NOTHING)]
         if name.startswith(("match", "alike")) and all(_is_address(value) for value in values):
-            return [NOTHING]
+            joined = functools.reduce(_join_values, values, NOTHING)
+            if _one(joined.plus) or self._arithmetic.are_inside([joined]):
+                return [NOTHING]
         return [_number(*values)]
 
     def _evaluate_step(self, pc: int, name: str, fields: Sequence[int], state: _State) -> Value:
@@ -904,9 +920,10 @@ class _Analysis:
             chosen = [state.get(row, NOTHING) for row in fields[3:5]] if name.startswith("selp") else []
             addresses = [value._replace(number=0) for value in chosen if value.plus]
             return functools.reduce(_join_values, addresses) if addresses else NOTHING
-        if self._program.array_of[pc] in (RELATIVE, HALF_RELATIVE):
+        mark = (self._program.array_of[pc] or "").removeprefix(WATCHED)
+        if mark in (RELATIVE, HALF_RELATIVE):
             values = [state.get(row, NOTHING) for row in fields[3:5]]
-            if self._arithmetic.uses_relative(name, values, self._program.array_of[pc]):
+            if self._arithmetic.uses_relative(name, values, mark):
                 return _number(*values)
         base = self._places.bases.get(fields[3]) if name == "add.b64" else None
         if base is not None and fields[4] in self._arithmetic.constants:

@@ -7,19 +7,22 @@ sizes.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.frontend.assemble.graph import TRUE, Instruction
-from wsemu.frontend.ptx.provenance import propagate_provenance
+from wsemu.frontend.ptx.origin_numbers import Origins
+from wsemu.frontend.ptx.outliving import list_bits
 from wsemu.frontend.ptx.stops import insert_stop
-from wsemu.model.addresses import LOOKED_UP
+from wsemu.model.addresses import LOOKED_UP, WATCHED
 from wsemu.model.isa import LOCAL_SHIFT, OFFSET_MASK
 from wsemu.model.program import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from wsemu.frontend.assemble.graph import Block, Graph, Register
     from wsemu.frontend.ptx.syntax import Function
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
 _WHOLE = (1 << 64) - 1
 _COMPARED = {"setp.eq.b64": "b64", "setp.ne.b64": "b64", "setp.eq.b32": "b32", "setp.ne.b32": "b32"}
 """comparison -> type of its operands"""
+
+
+_MAX_PAIRS = 64
+"""maximum number of pairs of allocations for which a comparison is tested"""
+_Emit = Callable[..., "Register"]
 
 
 class _Room(NamedTuple):
@@ -43,30 +51,51 @@ class _Room(NamedTuple):
     """true if `size` is a register"""
 
 
+class _Choice(NamedTuple):
+    """An allocation that an address may be in."""
+
+    room: _Room
+    number: int
+    register: Register | None
+    """register that holds `number` if the address is in this allocation; None if it is in no other one"""
+
+
 def stop_at_ends(graph: Graph, function: Function, origins: Mapping[Register, str]) -> None:
     """End the run before comparisons of the end of an allocation with the start of another one.  `origins`: registers
     with the address of a variable, and its name."""
     compared = [code for block in graph.blocks for code in block.instructions if code.operation in _COMPARED]
     if not compared:
         return
-    rooms = {room.name: room for room in _list_rooms(graph, function)}
-    bits = {name: 1 << n for n, name in enumerate(rooms)}
-    given = {row: bits[name] for row, name in origins.items() if name in bits}
-    given.update((room.base, bits[room.name]) for room in rooms.values() if room.mask == _WHOLE)
-    held = propagate_provenance(graph, dict(given))
-    held = propagate_provenance(graph, given, _list_distances(graph, held))
-    found = {bit: rooms[name] for name, bit in bits.items()}
-    for code in compared:
-        one, other = (found.get(held.get(operand, 0)) for operand in code.operands)
-        if one is not None and other is not None and one is not other:
-            block = next(block for block in graph.blocks if any(code is own for own in block.instructions))
-            _stop(graph, block, code, one, other)
+    rooms = list(_list_rooms(graph, function))
+    numbers = {room.name: n for n, room in enumerate(rooms)}
+    given = {row: 1 << numbers[name] for row, name in origins.items() if name in numbers}
+    given.update((room.base, 1 << n) for n, room in enumerate(rooms) if room.mask == _WHOLE)
+    origin = Origins(graph, given)
+    watched = [code for code in compared if _may_differ(*(origin.held.get(row, 0) for row in code.operands))]
+    if not watched:
+        return
+    chosen = [_choose_rooms(rooms, origin, code) for code in watched]
+    for code in watched:
+        code.array = WATCHED if origin.is_known(code.operands) else code.array
+    origin.insert_code()
+    for code, choices in zip(watched, chosen, strict=True):
+        block = next(block for block in graph.blocks if any(code is own for own in block.instructions))
+        _stop(graph, block, code, choices)
 
 
-def _list_distances(graph: Graph, held: Mapping[Register, int]) -> set[int]:
-    """Return the identities of the instructions that subtract an address from another one."""
-    codes = (code for block in graph.blocks for code in block.instructions if code.operation.startswith("sub."))
-    return {id(code) for code in codes if all(held.get(operand) for operand in code.operands)}
+def _may_differ(one: int, other: int) -> bool:
+    """Return whether addresses in these sets of allocations may be in different ones, and few enough."""
+    few = one.bit_count() * other.bit_count() <= _MAX_PAIRS
+    return bool(one and other) and few and (one != other or one.bit_count() > 1)
+
+
+def _choose_rooms(rooms: Sequence[_Room], origin: Origins, code: Instruction) -> list[list[_Choice]]:
+    """Return the allocations that each operand may be in."""
+    choices = []
+    for operand in code.operands:
+        register = origin.number_register(operand)
+        choices.append([_Choice(rooms[n], n + 1, register) for n in list_bits(origin.held[operand])])
+    return choices
 
 
 def _list_rooms(graph: Graph, function: Function) -> Iterator[_Room]:
@@ -98,7 +127,7 @@ def _add_size(graph: Graph, parameter: Parameter) -> Register:
     return register
 
 
-def _touch(emit: Callable[..., Register], one: _Room, other: _Room) -> Register:
+def _touch(emit: _Emit, one: _Room, other: _Room) -> Register:
     """Return the predicate that two arrays of the caller are parts of one, because one begins inside of the other."""
     first, second = (
         emit("setp.le.u64", begins.base, emit("add.b64", ends.base, ends.size), to="p")
@@ -107,7 +136,7 @@ def _touch(emit: Callable[..., Register], one: _Room, other: _Room) -> Register:
     return emit("and.pred", first, second, to="p")
 
 
-def _stop(graph: Graph, block: Block, code: Instruction, one: _Room, other: _Room) -> None:
+def _stop(graph: Graph, block: Block, code: Instruction, choices: Sequence[Sequence[_Choice]]) -> None:
     made: list[Instruction] = []
 
     def emit(operation: str, *operands: Register, to: str = "b64") -> Register:
@@ -115,27 +144,59 @@ def _stop(graph: Graph, block: Block, code: Instruction, one: _Room, other: _Roo
         made.append(Instruction(operation, (result,), operands, span=code.span, stack=code.stack, array=LOOKED_UP))
         return result
 
-    ends, starts = [], []
-    for operand, room in zip(code.operands, (one, other), strict=True):
-        wide = operand if _COMPARED[code.operation] == "b64" else emit("cvt.b64.u32", operand)
-        distance = emit("sub.b64", wide, room.base)
-        distance = emit("and.b64", distance, graph.constant("b64", room.mask))
-        end = room.size if room.is_argument else graph.constant("b64", room.offset + room.size)
-        at_end = emit("setp.eq.b64", distance, end, to="p")
-        if room.is_argument:  # the end of an empty array is its start
-            at_end = emit("and.pred", at_end, emit("setp.ne.b64", end, graph.constant("b64", 0), to="p"), to="p")
-        ends.append(at_end)
-        starts.append(emit("setp.eq.b64", distance, graph.constant("b64", room.offset), to="p"))
-    meets = emit("and.pred", ends[0], starts[1], to="p")
-    meets = emit("or.pred", meets, emit("and.pred", ends[1], starts[0], to="p"), to="p")
-    if one.is_argument and other.is_argument:
-        meets = emit("and.pred", meets, emit("not.pred", _touch(emit, one, other), to="p"), to="p")
+    def join(operation: str, found: Sequence[Register]) -> Register:
+        return functools.reduce(lambda a, b: emit(f"{operation}.pred", a, b, to="p"), found)
+
+    is_wide = _COMPARED[code.operation] == "b64"
+    operands = [operand if is_wide else emit("cvt.b64.u32", operand) for operand in code.operands]
+    chosen = [[_emit_choice(emit, graph, choice) for choice in of_operand] for of_operand in choices]
+    tests = [
+        [
+            tuple(join("and", [*chosen[n][k], test]) for test in _emit_tests(emit, graph, operands[n], choice.room))
+            for k, choice in enumerate(of_operand)
+        ]
+        for n, of_operand in enumerate(choices)
+    ]
+    meets = []
+    for one, of_one in zip(choices[0], tests[0], strict=True):
+        for other, of_other in zip(choices[1], tests[1], strict=True):
+            if one.room is other.room:
+                continue
+            both = [join("and", [of_one[0], of_other[1]]), join("and", [of_one[1], of_other[0]])]
+            meet = join("or", both)
+            if one.room.is_argument and other.room.is_argument:
+                meet = join("and", [meet, emit("not.pred", _touch(emit, one.room, other.room), to="p")])
+            meets.append(meet)
+    stops = join("or", meets)
     if code.guard != TRUE:
         guard = emit("not.pred", code.guard, to="p") if code.negated else code.guard
-        meets = emit("and.pred", meets, guard, to="p")
+        stops = join("and", [stops, guard])
     span = graph.spans[code.span]
-    what = f"a comparison of the end of `{one.name}` or `{other.name}` with the start of the other one"
+    names = [f"`{name}`" for name in dict.fromkeys(c.room.name for of_operand in choices for c in of_operand)]
+    what = f"a comparison of the end of {' or '.join(names)} with the start of {_ANOTHER[len(names) > 2]}"
     graph.traps.append(f"{what}, which are equal only if they adjoin (line {span.line} of {PurePath(span.file).name})")
     number = next(n for n, own in enumerate(block.instructions) if own is code)
-    insert_stop(graph, block, number, meets, len(graph.traps) - 1)
+    insert_stop(graph, block, number, stops, len(graph.traps) - 1)
     block.instructions += made
+
+
+_ANOTHER = ("the other one", "another one")
+
+
+def _emit_choice(emit: _Emit, graph: Graph, choice: _Choice) -> list[Register]:
+    """Return the predicates that an address is in an allocation, as the instructions before computed it; none if it
+    always is."""
+    if choice.register is None:
+        return []
+    return [emit("setp.eq.b32", choice.register, graph.constant("b32", choice.number), to="p")]
+
+
+def _emit_tests(emit: _Emit, graph: Graph, operand: Register, room: _Room) -> tuple[Register, Register]:
+    """Return the predicates that an address in an allocation is its end, and that it is its start."""
+    distance = emit("sub.b64", operand, room.base)
+    distance = emit("and.b64", distance, graph.constant("b64", room.mask))
+    end = room.size if room.is_argument else graph.constant("b64", room.offset + room.size)
+    at_end = emit("setp.eq.b64", distance, end, to="p")
+    if room.is_argument:  # the end of an empty array is its start
+        at_end = emit("and.pred", at_end, emit("setp.ne.b64", end, graph.constant("b64", 0), to="p"), to="p")
+    return at_end, emit("setp.eq.b64", distance, graph.constant("b64", room.offset), to="p")
