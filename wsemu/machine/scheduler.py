@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
-from wsemu.machine.lowering import compiled, emitted, inlined, outlined, set_bits
+from wsemu.machine.lowering import compiled, emitted, inlined, outlined
 from wsemu.machine.memory.bounds import careful_lane, extent_of, track_initialised
 from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, weigh
 from wsemu.machine.memory.lane_access import (
@@ -22,9 +22,14 @@ from wsemu.machine.memory.lane_access import (
     SCATTERED,
     UNIT,
     lane_pattern,
+    lanes_in_segment,
+    lanes_inside,
+    lanes_with,
     load_store,
     move_lanes,
     own_pattern,
+    set_lanes,
+    set_offsets,
     simple_pattern,
 )
 from wsemu.machine.records import (
@@ -137,27 +142,49 @@ def exchanges(op):
 
 @compiled
 def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
-    """Check the lanes of an access one by one, and store the difference of host and virtual address of each.
+    """Store the difference of host and virtual address of each lane of an access; 0 if the lane's access is an error.
 
-    The difference is 0 if the access is an error; a load then returns 0.
+    Lanes in one segment are checked together, as far as they are right; all others are checked one by one. The load of
+    an error returns 0.
     """
-    for lane in set_bits(mask):
+    deltas = m.lanes_scratch + DELTAS
+    rest = mask
+    while rest:
+        lane = lowest_bit(rest)
+        number = (load_i64(registers + i.a + 8 * lane) + i.imm) >> SEGMENT_SHIFT
+        group = lanes_allowed(m, access_at(m.accesses, pc), registers, i, rest, number, size)
+        if group:
+            set_lanes(deltas, group, segment_at(m.segments, number).host - (number << SEGMENT_SHIFT))
+            rest &= ~group
+            continue
+        rest &= rest - 1
         delta = careful_lane(m, pc, w, load_i64(registers + i.a + 8 * lane) + i.imm, lane, size, writes)
-        store_i64(m.lanes_scratch + DELTAS + 8 * lane, delta)
+        store_i64(deltas + 8 * lane, delta)
         if delta == 0 and i.op < N_MEMORY and not writes:
             clear_lane(registers, i.d, lane, size // n, n)
 
 
 @compiled
+def lanes_allowed(m, row, registers, i, rest, number, size):
+    """Return the lanes of `rest` that access a segment without an error, if that does not depend on the lane."""
+    if number < SHARED or number >= m.segment_count or number == LOCAL:
+        return 0
+    segment = segment_at(m.segments, number)
+    limit = segment.bytes - size
+    if segment.kind & row.forbids or limit < 0:
+        return 0
+    return lanes_inside(registers, i.a, rest, i.imm - (number << SEGMENT_SHIFT), limit, size)
+
+
+@compiled
 def alike(m, registers, i, rest, lane):
     """Return the lanes of `rest` that access the same segment as `lane`, with the same result of `place_lanes`."""
-    group = 0
-    delta = load_i64(m.lanes_scratch + DELTAS + 8 * lane)
+    deltas = m.lanes_scratch + DELTAS
+    delta = load_i64(deltas + 8 * lane)
     number = ((load_i64(registers + i.a + 8 * lane) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
-    for other in set_bits(rest):
-        segment = ((load_i64(registers + i.a + 8 * other) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
-        if load_i64(m.lanes_scratch + DELTAS + 8 * other) == delta and (delta == 0 or segment == number):
-            group |= 1 << other
+    group = lanes_with(deltas, rest, delta)
+    if delta:
+        group = lanes_in_segment(registers, i.a, group, i.imm, number)
     return group, delta, number
 
 
@@ -167,9 +194,7 @@ def keep_offsets(m, registers, a, bias, number, group):
     apart = m.scratch + APART
     lanes = apart + 8 * (number if number <= LOCAL else FIRST_ARRAY)
     store_i64(lanes, load_i64(lanes) | group)
-    for lane in set_bits(group):
-        offset = load_i64(registers + a + 8 * lane) + bias
-        store_i64(apart + 8 * (BUCKETS + lane), offset | (number << SEGMENT_SHIFT))
+    set_offsets(apart + 8 * BUCKETS, group, registers, a, bias, number << SEGMENT_SHIFT)
 
 
 @compiled

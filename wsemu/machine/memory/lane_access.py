@@ -35,7 +35,17 @@ from wsemu.machine.arithmetic.codegen import (
 from wsemu.machine.arithmetic.floating import canonical
 from wsemu.machine.lowering import emitted
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import ATOMICS, FLUSHING_ADD, HALVES, LANES, OPERATIONS, ROW, SIZE, memory_shape
+from wsemu.model.isa import (
+    ATOMICS,
+    FLUSHING_ADD,
+    HALVES,
+    LANES,
+    OPERATIONS,
+    ROW,
+    SEGMENT_SHIFT,
+    SIZE,
+    memory_shape,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,6 +120,51 @@ def own_pattern(
     bad = b.icmp_unsigned("!=", b.and_(b.bitcast(wrong, I32), mask), I32(0))
     unit = b.and_(b.icmp_unsigned("==", stride, size), b.icmp_signed("==", mask, I32(-1)))
     return b.select(bad, I64(BAD), b.select(unit, I64(UNIT), I64(SCATTERED)))
+
+
+@emitted
+def lanes_inside(b: Builder, registers: Value, a: Value, mask: Value, bias: Value, limit: Value, size: Value) -> Value:
+    """Return the lanes of `mask` whose number in row `a`, plus bias, is a multiple of `size` from 0 to `limit`."""
+    offset = b.add(load_row(b, registers, a, "b64"), splat(b, bias))
+    low = b.and_(offset, splat(b, b.sub(size, I64(1))))
+    inside = b.and_(b.icmp_unsigned("<=", offset, splat(b, limit)), b.icmp_unsigned("==", low, same(low, 0)))
+    return b.zext(b.and_(b.bitcast(inside, I32), resize(b, mask, I32, False)), I64)
+
+
+@emitted
+def lanes_in_segment(b: Builder, registers: Value, a: Value, mask: Value, imm: Value, number: Value) -> Value:
+    """Return the lanes of `mask` whose address, row `a` plus imm, has the segment `number` in its lower bits."""
+    address = b.add(load_row(b, registers, a, "b64"), splat(b, imm))
+    other = b.and_(b.xor(address, splat(b, b.shl(number, I64(SEGMENT_SHIFT)))), same(address, 0xFFFF << SEGMENT_SHIFT))
+    equal = b.bitcast(b.icmp_unsigned("==", other, same(other, 0)), I32)
+    return b.zext(b.and_(equal, resize(b, mask, I32, False)), I64)
+
+
+@emitted
+def lanes_with(b: Builder, place: Value, mask: Value, value: Value) -> Value:
+    """Return the lanes of `mask` whose number at `place` is `value`."""
+    v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
+    equal = b.bitcast(b.icmp_unsigned("==", v, splat(b, value)), I32)
+    return b.zext(b.and_(equal, resize(b, mask, I32, False)), I64)
+
+
+@emitted
+def set_lanes(b: Builder, place: Value, mask: Value, value: Value) -> None:
+    """Set the numbers at `place` of the lanes of `mask` to `value`."""
+    _store_lanes(b, place, mask, splat(b, value))
+
+
+@emitted
+def set_offsets(b: Builder, place: Value, mask: Value, registers: Value, a: Value, bias: Value, bits: Value) -> None:
+    """Set the numbers at `place` of the lanes of `mask` to row `a` plus bias, with `bits` set."""
+    offset = b.add(load_row(b, registers, a, "b64"), splat(b, bias))
+    _store_lanes(b, place, mask, b.or_(offset, splat(b, bits)))
+
+
+def _store_lanes(b: Builder, place: Value, mask: Value, values: Value) -> None:
+    to = pointer(b, place, values.type)
+    lanes = b.bitcast(resize(b, mask, I32, False), MASK)
+    b.store(b.select(lanes, values, b.load(to, align=8)), to, align=8)
 
 
 @emitted
