@@ -14,7 +14,7 @@ from __future__ import annotations
 from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
 from wsemu.machine.lowering import compiled, emitted, inlined, outlined
-from wsemu.machine.memory.bounds import careful_lane, extent_of, track_initialised
+from wsemu.machine.memory.bounds import careful_lane, extent_of, forget_bytes, track_initialised
 from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, weigh
 from wsemu.machine.memory.lane_access import (
     BAD,
@@ -96,6 +96,7 @@ from wsemu.model.isa import (
     ERRORS,
     FIRST_ARRAY,
     FIRST_MATRIX,
+    FORGET,
     LANES,
     LOCAL,
     LOCAL_SHIFT,
@@ -971,7 +972,7 @@ def run_warp(address, w):
             mask = warp.mask
             continue
         else:  # a fence has effects on checks only
-            if x and ((m.clocks and op <= LAST_FENCE) or (m.trace and op == SHOW)):
+            if x and ((m.clocks and op <= LAST_FENCE) or (m.trace and op == SHOW) or op == FORGET):
                 call(m.collective_entry, address, w, pc, x)
             pc += 1
             continue
@@ -1024,6 +1025,9 @@ def collective(address, w, pc, mask):
             kind = FIRST_FENCE_EVENT + op - FIRST_FENCE
             call(m.trace_entry, address, kind, w, load_i64(warp.clock + 8 * w), pc, mask, -1)
         begin_interval(warp, w)
+        return DONE
+    if op == FORGET:
+        forget_bytes(m, warp, i.a, i.b, mask)
         return DONE
     if op == SHOW:
         log_access(m, w, pc, warp.registers, i.a, 0, mask, 0)

@@ -245,6 +245,7 @@ def _apart() -> dict[str, dict[str, Any]]:
         "elect.sync": {"family": Family(90, "`elect.sync`")},
         "nanosleep": {"family": Family(70, "`nanosleep`"), "meets": ""},
         "show": {"meets": ""},
+        "forget": {"meets": ""},
         "syncwarp": {"meets": "warp"},
         "fence.mbarrier_init": {"family": Family(90, "`fence.mbarrier_init`")},
         "fence.proxy": {"event": "proxy"},

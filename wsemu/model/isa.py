@@ -476,6 +476,7 @@ _define("nanosleep", ({},), "", "", "no effect here", "fence", "fence")
 _define(
     "show", ({},), "", "b64", "a traced run has the bits of a as addresses; imm: of Program.prints", "fence", "print"
 )
+_define("forget", ({},), "", "b64 b64", "b bytes of local memory at address a become uninitialized", "fence", "memory")
 _define("fence.mbarrier_init", ({},), "", "", "of an mbarrier's init for other CTAs; no effect here", "fence", "fence")
 PROXIES = (
     *("alias", "async", "async.global", "async.shared::cta", "async.shared::cluster"),
@@ -685,6 +686,8 @@ BULK_REDUCTIONS = (
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
 NAMES = list(OPERATIONS)
+FORGET = OPCODE["forget"]
+"""operation at the end of variables in local memory, whose next contents are undefined"""
 SHOW = OPCODE["show"]
 """operation that prints, or STOPS, or is a `griddepcontrol`"""
 N_OPERATIONS = len(OPERATIONS)

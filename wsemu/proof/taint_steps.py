@@ -384,6 +384,8 @@ class Decoder:
             case "fence":
                 if name == "show":
                     yield Step(pc, name, (fields[3], *guards), guard=guard)
+                elif name == "forget":
+                    yield Step(pc, name, (*fields[3:5], *guards), guard=guard)
                 elif guard:
                     yield Step(pc, name, guards, guard=guard)
             case _:

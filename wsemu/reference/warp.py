@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import TURN
-from wsemu.model.isa import ERRORS, LANES, NAMES, OPERATIONS, PROXIES, READ, STOPS
+from wsemu.model.isa import ERRORS, LANES, LOCAL_SHIFT, NAMES, OPERATIONS, PROXIES, READ, STOPS
 from wsemu.model.outcome import FENCES, EventKind, RawFinding
 from wsemu.reference.arithmetic import semantics
 from wsemu.reference.asynchronous import STANDING, execute
@@ -474,6 +474,20 @@ def _show(run: WarpRun, fields: list[int], lanes: int) -> None:
         run.launch.stopped(run, fields, lanes)
 
 
+def _forget(run: WarpRun, fields: list[int], lanes: int) -> None:
+    """Make bytes of local memory uninitialized again."""
+    local, thread = run.warp.local, run.launch.program.local_bytes
+    written = local.written
+    if written is None:
+        return
+    addresses, counts = run.values(fields[3], "b64"), run.values(fields[4], "b64")
+    for lane in list_lanes(lanes):
+        first = addresses[lane] % (1 << LOCAL_SHIFT)
+        for offset in range(first, min(first + counts[lane], (lane + 1) * thread)):
+            written[offset] = 0
+            local.undefined.pop(offset, None)
+
+
 def _publish_mbarriers(run: WarpRun, fields: list[int], lanes: int) -> None:
     if run.launch.program.asynchronous:
         mbarrier.publish(run, lanes)
@@ -489,6 +503,7 @@ def _fence_proxy(run: WarpRun, fields: list[int], lanes: int) -> None:
 
 _OTHER_FENCES: dict[str, Callable[[WarpRun, list[int], int], None]] = {
     "show": _show,
+    "forget": _forget,
     "fence.mbarrier_init": _publish_mbarriers,
     "fence.proxy": _fence_proxy,
 }

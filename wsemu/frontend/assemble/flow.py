@@ -131,6 +131,13 @@ def strong_components(nodes: Iterable[int], edges: Mapping[int, Sequence[int]]) 
     return components
 
 
+def repeated_blocks(blocks: Sequence[Block]) -> set[int]:
+    """Return the indices of the blocks that are in loops."""
+    edges = {block.index: block.successors for block in blocks}
+    components = strong_components(edges, edges)
+    return {node for nodes in components for node in nodes if len(nodes) > 1 or node in edges[node]}
+
+
 def _reachable_blocks(start: int, edges: Mapping[int, Sequence[int]]) -> set[int]:
     """Return the nodes that `start` reaches, itself included."""
     found, waiting = {start}, [start]

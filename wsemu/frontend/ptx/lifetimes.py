@@ -5,8 +5,8 @@ address outlives its function: none is stored, and none reaches a register of th
 has a word with its extent, like a variable on the stack.  The word is 0 after the return, and an access by one of the
 addresses, which name the word, is out of bounds.
 
-A function that is called in a loop gets the same memory again.  Then the words are elsewhere, one for each call, so
-that an address from an earlier call names a word that is 0.
+A function that is called in a loop gets the same memory again, whose contents are undefined (ISO C++, [basic.indet]).
+Then the words are elsewhere, one for each call, so that an address from an earlier call names a word that is 0.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from wsemu.frontend.assemble.flow import repeated_blocks
 from wsemu.frontend.assemble.graph import Instruction
 from wsemu.frontend.ptx.module import variable_size
 from wsemu.frontend.ptx.outliving import find_outliving, list_bits
@@ -23,7 +24,7 @@ from wsemu.model.addresses import LOOKED_UP
 from wsemu.model.isa import LOCAL_SHIFT, ON_STACK, STACK_UNIT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from wsemu.frontend.assemble.graph import Block, Graph, Register
     from wsemu.frontend.ptx.variables import LocalPlace
@@ -45,12 +46,30 @@ class Lifetime(NamedTuple):
 
 
 def end_variables(graph: Graph, lifetimes: Sequence[Lifetime]) -> None:
-    """End the variables whose addresses may outlive their functions where these functions return."""
+    """End the variables of functions where these functions return: the next call finds uninitialized memory."""
+    repeated = repeated_blocks(graph.blocks) if any(life.variables for life in lifetimes) else set()
+    for life in lifetimes:
+        if life.after.index in repeated:
+            life.after.instructions[:0] = [
+                code for place in life.variables for code in _forget(graph, place, life.after)
+            ]
+    _end_addresses(graph, lifetimes, repeated)
+
+
+def _forget(graph: Graph, place: LocalPlace, after: Block) -> Iterator[Instruction]:
+    address = graph.new("b64")
+    yield _look_up(after, "add.b64", address, graph.special("local"), graph.constant("b64", place.offset))
+    size = graph.constant("b64", variable_size(place.variable))
+    yield Instruction("forget", (), (address, size), span=after.span, stack=after.stack)
+
+
+def _end_addresses(graph: Graph, lifetimes: Sequence[Lifetime], repeated: Collection[int]) -> None:
+    """End the variables whose addresses may outlive their functions."""
     places = [(life, place) for life in lifetimes for place in life.variables if place.named and _has_room(place)]
     if not places:
         return
     left = _find_left(graph, places)
-    again = [place for n, (life, place) in enumerate(places) if left >> n & 1 and _is_in_loop(graph, life.after)]
+    again = [place for n, (life, place) in enumerate(places) if left >> n & 1 and life.after.index in repeated]
     names = _Names(graph, again) if again else None
     for n, (life, place) in enumerate(places):
         if left >> n & 1:
@@ -80,18 +99,6 @@ def _find_left(graph: Graph, places: Sequence[tuple[Lifetime, LocalPlace]]) -> i
 def _is_within(inner: Lifetime, outer: Lifetime) -> bool:
     """Return whether a function is called, and returns, while another one runs."""
     return inner.registers.start >= outer.registers.start and inner.registers.stop <= outer.registers.stop
-
-
-def _is_in_loop(graph: Graph, block: Block) -> bool:
-    blocks = {other.index: other for other in graph.blocks}
-    found: set[int] = set()
-    pending = list(block.successors)
-    while pending:
-        index = pending.pop()
-        if index not in found:
-            found.add(index)
-            pending += blocks[index].successors
-    return block.index in found
 
 
 def _has_room(place: LocalPlace) -> bool:

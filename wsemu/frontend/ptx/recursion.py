@@ -182,6 +182,7 @@ def allocate(e: Emitter, size: Register, alignment: int) -> Register:
     own.largest = max(own.largest, 3 * MOST)
     check(e, "`alloca`")
     named = enter_stack_variable(e, begin, most)
+    e.effect("forget", (begin, most))
     e.effect("st.b64", (begin, own.last), immediate=_LINK, auxiliary=ONLY_LOCAL)
     e.effect_into("mov.b64", (begin,), (own.last,))
     own.allocated.append(named)
@@ -369,6 +370,8 @@ def _function(e: Emitter, region: Region, instance: Instance, body: Body) -> Non
     instance.moves = _Moves(start, keep, room, room, room)
     own.instances.append(instance)
     check(e, f"the recursion of `{instance.function.name}`")
+    forget, begin = GraphInstruction("forget", (), (own.frame, TRUE), span=e.span, stack=e.stack), e.code
+    begin.append(forget)
     e.frames.append(Frame(instance.function, instance.end, (*e.stack, e.span), region=region, instance=instance))
     e.stack, e.located = (*e.stack, e.span), False
     with e.within(instance.module):
@@ -378,6 +381,9 @@ def _function(e: Emitter, region: Region, instance: Instance, body: Body) -> Non
     e.frames.pop()
     e.jump(instance.end)
     keep.immediate = instance.local_bytes
+    forget.operands = (own.frame, e.constant("b64", instance.local_bytes))
+    if not instance.local_bytes:
+        begin.remove(forget)
     room.operands = (own.frame, e.constant("b64", instance.local_bytes + UNIT))
     own.largest = max(own.largest, instance.local_bytes + UNIT)
 

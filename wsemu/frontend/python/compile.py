@@ -14,6 +14,7 @@ import numpy as np
 from wsemu.frontend.assemble.encode import assemble
 from wsemu.frontend.assemble.graph import Graph
 from wsemu.frontend.python.builder import Builder
+from wsemu.frontend.python.lifetimes import drop_single_ends
 from wsemu.frontend.python.names import is_pattern
 from wsemu.frontend.python.recursion import Regions, Ways, has_together
 from wsemu.frontend.python.scalars import part_type
@@ -233,6 +234,7 @@ def _walk_function(
         raise walker.locate(too_deep, walker.node) from error
     finally:
         sys.setrecursionlimit(limit)
+    drop_single_ends(graph)
     return walker
 
 

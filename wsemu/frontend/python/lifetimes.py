@@ -8,8 +8,10 @@ Numba-CUDA inlines its source, so that they are arrays of the function around it
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from wsemu.frontend.assemble.flow import repeated_blocks
 from wsemu.frontend.python.arrays import add_offset
 from wsemu.frontend.python.scalars import register
 from wsemu.frontend.python.values import (
@@ -28,7 +30,7 @@ from wsemu.model.data import replace
 from wsemu.model.isa import LOCAL_SHIFT, ON_STACK
 
 if TYPE_CHECKING:
-    from wsemu.frontend.assemble.graph import Register
+    from wsemu.frontend.assemble.graph import Graph, Register
     from wsemu.frontend.python.builder import Builder
     from wsemu.frontend.python.frames import Frame
     from wsemu.frontend.python.values import Value
@@ -54,13 +56,29 @@ def find_inlining(caller: Frame, function: Any) -> Frame | None:
 
 def end_arrays(b: Builder, frame: Frame, value: Value) -> Value:
     """Return what a function returns as its caller gets it: each access to the function's own arrays is out of
-    bounds."""
+    bounds.  The next call of the function finds them uninitialized."""
     if not frame.made:
         return value
+    for offset, size in dict.fromkeys(frame.made.values()):
+        b.effect("forget", (add_offset(b, b.special("local"), offset), b.constant("b64", size)), immediate=offset)
     result = _end(b, frame, value)
     if id(value) in b.partial:  # some paths do not assign it
         b.partial[id(result)] = b.partial[id(value)][0], result
     return result
+
+
+def drop_single_ends(graph: Graph) -> None:
+    """Remove the instructions that end arrays of functions which run once."""
+    ends = [code for block in graph.blocks for code in block.instructions if code.operation == "forget"]
+    if not ends:
+        return
+    times = Counter(code.immediate for code in ends)
+    repeated = repeated_blocks(graph.blocks)
+    for block in graph.blocks:
+        if block.index not in repeated:
+            block.instructions[:] = [
+                code for code in block.instructions if code.operation != "forget" or times[code.immediate] > 1
+            ]
 
 
 def _end(b: Builder, frame: Frame, value: Value) -> Value:

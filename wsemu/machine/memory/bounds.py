@@ -297,6 +297,23 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
 
 
 @compiled
+def forget_bytes(m, warp, a, b, mask):
+    """Mark bytes of the lanes' local memory as uninitialized: row `a` has the addresses, row `b` the numbers."""
+    local = segment_at(m.segments, LOCAL)
+    if warp.local_map == 0:
+        return
+    if local.initialised == 0:
+        local.initialised = warp.local_map
+        local.unwritten = 0
+    for lane in set_bits(mask):
+        first = load_i64(warp.registers + a + 8 * lane) & ((1 << LOCAL_SHIFT) - 1)
+        end = min(first + load_i64(warp.registers + b + 8 * lane), (lane + 1) * m.thread_bytes)
+        for place in range(warp.local_map + first, warp.local_map + end):
+            local.unwritten += load_u8(place)
+            store_u8(place, 0)
+
+
+@compiled
 def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised):
     lanes = 0
     first = 0
