@@ -363,6 +363,22 @@ def test_an_empty_array_and_one_array_in_two_arguments_may_be_compared(engine: A
     assert find_verdict(x, x, x.nbytes) == "verified"
 
 
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_loaded_address_is_compared_with_the_sizes_of_arrays(engine: Any) -> None:
+    """The value of an address shows which array it is in, also after a load."""
+    loaded = COMPARED.replace("{\n", "{\n.local .b64 slot;\n").replace(
+        "setp.eq", "st.local.u64 [slot], %a; ld.local.u64 %a, [slot]; setp.eq"
+    )
+    kernel, x, y = wsemu.load_ptx(loaded)["k"], np.zeros(32, np.uint32), np.zeros(32, np.uint32)
+
+    def find_verdict(one: Any, other: Any, size: int) -> str:
+        return wsemu.check(kernel, 1, 1, (one, other, size), engine=engine).verdict
+
+    assert find_verdict(x, y, x.nbytes) == "incomplete"
+    assert find_verdict(x, y, x.nbytes - 4) == "verified"
+    assert find_verdict(x, x, x.nbytes) == "verified"
+
+
 def test_the_table_is_whole() -> None:
     for row in ROWS:
         assert row.kind in KINDS

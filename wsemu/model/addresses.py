@@ -17,6 +17,8 @@ that may be: as a number, such an address may be 0, and differs between GPUs"""
 WATCHED = "%watched"
 """start of the value of `Program.array_of` for a comparison of addresses before which the kernel tests whether one of
 them is the end of its allocation and the other one the start of another allocation"""
+WATCHED_GLOBAL = WATCHED + " global"
+"""start of that value if the kernel tests this only for allocations in global memory"""
 SAVED = "%saved"
 """value of `Program.array_of`, followed by the number of the call, for operations that save registers before a call and
 restore them after it"""

@@ -48,6 +48,7 @@ from wsemu.model.addresses import (
     RELATIVE,
     SAVED,
     WATCHED,
+    WATCHED_GLOBAL,
     WORKSPACE,
     is_function,
 )
@@ -314,13 +315,14 @@ class _Arithmetic:
         self.multiples = multiples
         self.factors: tuple[int, ...] = ()
         """factor of each operand of the instruction: the operand is a multiple of it"""
-        self.watched = False
-        """true if the kernel itself tests whether the instruction compares an end with a start"""
+        self.watched: Bits = 0
+        """allocations for which the kernel itself tests whether the instruction compares an end with a start"""
+        self.spaces = [places.of("shared", "dynamic"), places.of("local"), places.outside_windows()]
+        """allocations that may adjoin, by the space that they are in; heap blocks have a space between them"""
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ in ("b32", "b64")}
         self.small = places.of(*_SMALL)
         """allocations whose addresses have only 32 significant bits"""
         self.sizes = places.sizes
-        self.block = places.block.plus
         self._marks = program.array_of
         self.stray = Value(step=0, loaded=places.numbers)
         """a number that looks like an address of shared memory"""
@@ -346,7 +348,8 @@ class _Arithmetic:
         if method is not None and not operation.result.startswith("f"):
             values = values if kind in _KEEPS_HALVES else [_as_number(value) for value in values]
             self.factors = self.multiples.of(pc)
-            self.watched = (self._marks[pc] or "").startswith(WATCHED)
+            mark = self._marks[pc] or ""
+            self.watched = self.spaces[-1] if mark.startswith(WATCHED_GLOBAL) else -1 if mark.startswith(WATCHED) else 0
             found: Value = method(name, rows, values, bits)
             return found
         return _number(*values)
@@ -531,7 +534,7 @@ class _Arithmetic:
             return NOTHING
         if name.split(".")[1] in ("eq", "ne") and _is_address(a) and _is_address(b):
             others = [v for v in values if not v.plus]
-            if others[0].loaded if others else self.watched or self.are_inside(values):
+            if others[0].loaded if others else self.are_inside(values, self.watched):
                 return NOTHING
         # offset 0 in the window of shared or local memory may be a variable's
         generic = not name.endswith("32") or not (a.plus | b.plus) & self.small
@@ -539,18 +542,17 @@ class _Arithmetic:
             return NOTHING
         return _number(a, b)
 
-    def are_inside(self, values: Sequence[Value]) -> bool:
-        """Return whether addresses are in one allocation, or none is the end of an allocation: it may be the start of
-        another one.  Heap blocks have a space between them.  The size of other allocations may be unknown: only their
-        first byte is known to be inside."""
-        apart = {value.plus & ~self.block for value in values} - {0}
-        if len(apart) < 2 and all(_one(plus) for plus in apart):
-            return True
+    def are_inside(self, values: Sequence[Value], watched: Bits = 0) -> bool:
+        """Return whether no address is the end of an allocation and possibly the start of another one.  Either none is
+        an end, or all are in one allocation, in different spaces, or in allocations `watched` by the kernel.  If the
+        size of an allocation is unknown, only its first byte is known to be inside."""
+        every = functools.reduce(operator.or_, (value.plus for value in values), 0)
+        doubtful = sum(space for space in self.spaces if not _one(every & space)) & ~watched
         return all(
             not value.step and 0 <= value.at < max(self.sizes.get(1 << n, 1), 1)
             for value in values
             for n in range(value.plus.bit_length())
-            if value.plus & ~self.block & 1 << n
+            if value.plus & doubtful & 1 << n
         )
 
     def uses_relative(self, name: str, values: list[Value], mark: str | None) -> bool:
@@ -605,6 +607,10 @@ class _Places:
         self.names.append(name)
         self.spaces.append(space)
         return Value(plus=1 << len(self.names) - 1, low=low, step=0)
+
+    def outside_windows(self) -> Bits:
+        """Return the allocations that are neither in shared nor in local memory, nor blocks of the heap."""
+        return ((1 << len(self.names)) - 1) & ~1 & ~self.of("shared", "dynamic", "local", "heap")
 
     def of(self, *spaces: str) -> Bits:
         return sum(1 << n for n, space in enumerate(self.spaces) if space in spaces)
@@ -920,7 +926,7 @@ class _Analysis:
             chosen = [state.get(row, NOTHING) for row in fields[3:5]] if name.startswith("selp") else []
             addresses = [value._replace(number=0) for value in chosen if value.plus]
             return functools.reduce(_join_values, addresses) if addresses else NOTHING
-        mark = (self._program.array_of[pc] or "").removeprefix(WATCHED)
+        mark = (self._program.array_of[pc] or "").removeprefix(WATCHED_GLOBAL).removeprefix(WATCHED)
         if mark in (RELATIVE, HALF_RELATIVE):
             values = [state.get(row, NOTHING) for row in fields[3:5]]
             if self._arithmetic.uses_relative(name, values, mark):

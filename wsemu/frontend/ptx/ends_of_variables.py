@@ -17,7 +17,7 @@ from wsemu.frontend.assemble.graph import TRUE, Instruction
 from wsemu.frontend.ptx.origin_numbers import Origins
 from wsemu.frontend.ptx.outliving import list_bits
 from wsemu.frontend.ptx.stops import insert_stop
-from wsemu.model.addresses import LOOKED_UP, WATCHED
+from wsemu.model.addresses import LOOKED_UP, WATCHED, WATCHED_GLOBAL
 from wsemu.model.isa import LOCAL_SHIFT, OFFSET_MASK
 from wsemu.model.program import Parameter
 
@@ -57,7 +57,7 @@ class _Choice(NamedTuple):
     room: _Room
     number: int
     register: Register | None
-    """register that holds `number` if the address is in this allocation; None if it is in no other one"""
+    """register that holds `number` if the address is in this allocation; None if the value shows that"""
 
 
 def stop_at_ends(graph: Graph, function: Function, origins: Mapping[Register, str]) -> None:
@@ -71,30 +71,48 @@ def stop_at_ends(graph: Graph, function: Function, origins: Mapping[Register, st
     given = {row: 1 << numbers[name] for row, name in origins.items() if name in numbers}
     given.update((room.base, 1 << n) for n, room in enumerate(rooms) if room.mask == _WHOLE)
     origin = Origins(graph, given)
-    watched = [code for code in compared if _may_differ(*(origin.held.get(row, 0) for row in code.operands))]
-    if not watched:
-        return
-    chosen = [_choose_rooms(rooms, origin, code) for code in watched]
-    for code in watched:
-        code.array = WATCHED if origin.is_known(code.operands) else code.array
+    watched = [(code, choices) for code in compared if _may_differ(*(choices := _choose_rooms(rooms, origin, code)))]
+    for code, _ in watched:
+        known = origin.is_known(code.operands)
+        code.array = WATCHED if known else WATCHED_GLOBAL if _is_by_value(origin, code) else code.array
     origin.insert_code()
-    for code, choices in zip(watched, chosen, strict=True):
+    for code, choices in watched:
         block = next(block for block in graph.blocks if any(code is own for own in block.instructions))
         _stop(graph, block, code, choices)
 
 
-def _may_differ(one: int, other: int) -> bool:
-    """Return whether addresses in these sets of allocations may be in different ones, and few enough."""
-    few = one.bit_count() * other.bit_count() <= _MAX_PAIRS
-    return bool(one and other) and few and (one != other or one.bit_count() > 1)
+def _is_by_value(origin: Origins, code: Instruction) -> bool:
+    """Return whether an operand may be an address that was loaded.  In global memory, no two allocations adjoin here,
+    so that its value shows the allocation."""
+    return (
+        _COMPARED[code.operation] == "b64"
+        and origin.passes_addresses
+        and not origin.is_known(code.operands)
+        and all(origin.held.get(row) or row in origin.received for row in code.operands)
+    )
+
+
+def _may_differ(one: Sequence[_Choice], other: Sequence[_Choice]) -> bool:
+    """Return whether addresses may be in different allocations of one state space, and in few enough."""
+    return 0 < len(list(_list_pairs(one, other))) <= _MAX_PAIRS
+
+
+def _list_pairs(one: Sequence[_Choice], other: Sequence[_Choice]) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of two allocations that may adjoin."""
+    for n, a in enumerate(one):
+        yield from ((n, k) for k, b in enumerate(other) if a.room is not b.room and a.room.mask == b.room.mask)
 
 
 def _choose_rooms(rooms: Sequence[_Room], origin: Origins, code: Instruction) -> list[list[_Choice]]:
     """Return the allocations that each operand may be in."""
+    every = range(len(rooms)) if _is_by_value(origin, code) else ()
+    in_global = [n for n in every if rooms[n].mask == _WHOLE]
     choices = []
     for operand in code.operands:
-        register = origin.number_register(operand)
-        choices.append([_Choice(rooms[n], n + 1, register) for n in list_bits(origin.held[operand])])
+        held = [n for n in list_bits(origin.held.get(operand, 0)) if n not in in_global]
+        register = origin.number_register(operand) if held else None
+        by_number = [_Choice(rooms[n], n + 1, register) for n in held]
+        choices.append([*by_number, *(_Choice(rooms[n], n + 1, None) for n in in_global)])
     return choices
 
 
@@ -158,15 +176,13 @@ def _stop(graph: Graph, block: Block, code: Instruction, choices: Sequence[Seque
         for n, of_operand in enumerate(choices)
     ]
     meets = []
-    for one, of_one in zip(choices[0], tests[0], strict=True):
-        for other, of_other in zip(choices[1], tests[1], strict=True):
-            if one.room is other.room:
-                continue
-            both = [join("and", [of_one[0], of_other[1]]), join("and", [of_one[1], of_other[0]])]
-            meet = join("or", both)
-            if one.room.is_argument and other.room.is_argument:
-                meet = join("and", [meet, emit("not.pred", _touch(emit, one.room, other.room), to="p")])
-            meets.append(meet)
+    for n, k in _list_pairs(*choices):
+        (end, start), (other_end, other_start) = tests[0][n], tests[1][k]
+        meet = join("or", [join("and", [end, other_start]), join("and", [start, other_end])])
+        one, other = choices[0][n].room, choices[1][k].room
+        if one.is_argument and other.is_argument:
+            meet = join("and", [meet, emit("not.pred", _touch(emit, one, other), to="p")])
+        meets.append(meet)
     stops = join("or", meets)
     if code.guard != TRUE:
         guard = emit("not.pred", code.guard, to="p") if code.negated else code.guard

@@ -13,7 +13,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import Instruction
-from wsemu.frontend.ptx.provenance import CARRIES, propagate_provenance
+from wsemu.frontend.ptx.provenance import CARRIES, passed_operands, propagate_provenance
 from wsemu.model.addresses import LOOKED_UP
 
 if TYPE_CHECKING:
@@ -39,6 +39,20 @@ class Origins:
             for result in code.results:
                 self._writers[result].append(code)
         self._numbers: dict[Register, Register] = {}
+
+    @functools.cached_property
+    def passes_addresses(self) -> bool:
+        """Whether the kernel stores an address, or passes one to other lanes, or a variable contains one."""
+        passed = (row for code in self._codes for row in passed_operands(code))
+        arrays = self._graph.constant_arrays.values()
+        return any(self.held.get(row) for row in passed) or any(array.addresses for array in arrays)
+
+    @functools.cached_property
+    def received(self) -> Mapping[Register, int]:
+        """The registers that may hold addresses which were loaded, or came from other lanes or in a structure."""
+        rows = {row: 1 for code in self._codes if code.operation not in CARRIES for row in code.results}
+        rows.update((row, 1) for row, parameter in self._graph.parameters.items() if parameter.part == "bytes")
+        return propagate_provenance(self._graph, {row: 1 for row in rows if self._graph.types[row] == "b64"})
 
     @functools.cached_property
     def _known_registers(self) -> set[Register]:

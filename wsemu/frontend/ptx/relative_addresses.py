@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.memory import FORBIDDEN
 from wsemu.frontend.ptx.provenance import passed_operands
-from wsemu.model.addresses import HALF_RELATIVE, RELATIVE, SAVED, WATCHED
+from wsemu.model.addresses import HALF_RELATIVE, RELATIVE, SAVED, WATCHED, WATCHED_GLOBAL
 from wsemu.model.isa import ANYWHERE, FORBIDS_SHIFT, OPERATIONS
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _forbid(instruction: Instruction, relative: set[Register], generic: set[Regi
 
 def _mark(instruction: Instruction, held: set[Register]) -> None:
     """Mark a comparison or difference of addresses that may be relative."""
-    if instruction.operation.startswith(("setp.", "sub.b64")) and instruction.array in (None, WATCHED):
+    if instruction.operation.startswith(("setp.", "sub.b64")) and instruction.array in (None, WATCHED, WATCHED_GLOBAL):
         count = sum(operand in held for operand in instruction.operands)
         if count:
             instruction.array = (instruction.array or "") + (RELATIVE if count > 1 else HALF_RELATIVE)
