@@ -18,7 +18,7 @@ WATCHED = "%watched"
 """start of the value of `Program.array_of` for a comparison of addresses before which the kernel tests whether one of
 them is the end of its allocation and the other one the start of another allocation"""
 WATCHED_GLOBAL = WATCHED + " global"
-"""start of that value if the kernel tests this only for allocations in global memory"""
+"""start of the value for a comparison before which the kernel tests only allocations in global memory"""
 SAVED = "%saved"
 """value of `Program.array_of`, followed by the number of the call, for operations that save registers before a call and
 restore them after it"""

@@ -88,7 +88,7 @@ def _is_by_value(origin: Origins, code: Instruction) -> bool:
         _COMPARED[code.operation] == "b64"
         and origin.passes_addresses
         and not origin.is_known(code.operands)
-        and all(origin.held.get(row) or row in origin.received for row in code.operands)
+        and all(origin.held.get(row) or row in origin.received_registers for row in code.operands)
     )
 
 

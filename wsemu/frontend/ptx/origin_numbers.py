@@ -42,13 +42,13 @@ class Origins:
 
     @functools.cached_property
     def passes_addresses(self) -> bool:
-        """Whether the kernel stores an address, or passes one to other lanes, or a variable contains one."""
+        """True if the kernel stores an address, or passes one to other lanes, or a variable contains one."""
         passed = (row for code in self._codes for row in passed_operands(code))
         arrays = self._graph.constant_arrays.values()
         return any(self.held.get(row) for row in passed) or any(array.addresses for array in arrays)
 
     @functools.cached_property
-    def received(self) -> Mapping[Register, int]:
+    def received_registers(self) -> Mapping[Register, int]:
         """The registers that may hold addresses which were loaded, or came from other lanes or in a structure."""
         rows = {row: 1 for code in self._codes if code.operation not in CARRIES for row in code.results}
         rows.update((row, 1) for row, parameter in self._graph.parameters.items() if parameter.part == "bytes")
