@@ -218,7 +218,7 @@ class Machine:
             self._write(path, fields[2], value, guard)
             return None
         if operation.kind == "fence":
-            if guard is not True and name != "forget":
+            if guard is not True and not operation.operands:  # one with operands orders nothing
                 raise Unfit(pc, "a fence is made under a condition")
             return None
         if isinstance(guard, Unknown):

@@ -382,12 +382,9 @@ class Decoder:
             case "async":
                 yield from self._asynchronous(pc, name, fields, guards)
             case "fence":
-                if name == "show":
-                    yield Step(pc, name, (fields[3], *guards), guard=guard)
-                elif name == "forget":
-                    yield Step(pc, name, (*fields[3:5], *guards), guard=guard)
-                elif guard:
-                    yield Step(pc, name, guards, guard=guard)
+                reads = (*fields[3 : 3 + len(OPERATIONS[name].operands)], *guards)
+                if reads:
+                    yield Step(pc, name, reads, guard=guard)
             case _:
                 assert_never(kind)
 
