@@ -166,3 +166,30 @@ def test_launches_with_mbarriers_go_on_where_the_one_before_has_ended(monkeypatc
             assert on_kept == said(make, check, seed)
             workers._kept.update(kept)
     assert {machine.image.asynchronous for machine in went_on} == {True}
+
+
+def test_launches_with_findings_begin_anew_on_the_machine_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    renewed, plain = [], vm.Machine._renew
+
+    def renew(self: vm.Machine) -> bool:
+        done = plain(self)
+        if done:
+            renewed.append(self)
+            assert not any(getattr(self, name).view(np.uint8).any() for name in ("agents", "phases", "known"))
+        return done
+
+    def said(check: Any, made: Any) -> dict[str, Any]:
+        report: wsemu.Report = check(made)
+        return report.model_copy(update={"seconds": 0.0}).model_dump()
+
+    monkeypatch.setattr(vm.Machine, "_renew", renew)
+    makers = [*((make, check_program) for make in PHASE_FAMILIES.values()), (clustered, check_spread)]
+    for make, check in makers:
+        programs = [make(random.Random(seed)) for seed in range(12)]
+        on_kept = [said(check, made) for made in programs for _ in range(2)]
+        kept = dict(workers._kept)
+        for made, reports in zip(programs, zip(on_kept[::2], on_kept[1::2], strict=True), strict=True):
+            workers._kept.clear()
+            assert reports == (said(check, made),) * 2
+        workers._kept.update(kept)
+    assert len(renewed) > 40

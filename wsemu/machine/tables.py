@@ -290,6 +290,10 @@ class Tables:
         """status of its last run"""
         self.goes_on = False
         """true if tables and intervals continue those of the previous launch"""
+        self._renewed = False
+        """true if they were restored after it"""
+        self._first_of_groups: list[tuple[Any, Any]] = []
+        """tables that its launches continue, each with a copy of its first contents"""
         self.number = 0
         """index of the worker that used it: the next worker with this index reuses the memory that it has touched"""
         self.alone: dict[int, int] = {}

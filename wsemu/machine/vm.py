@@ -23,6 +23,8 @@ from wsemu.model.outcome import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy.typing as npt
+
     from wsemu.machine.image import Bytes
 
 REMEMBERED = 1 << 18
@@ -54,8 +56,25 @@ LASTING = 1 << 24
 """maximum bytes of these tables; a larger machine is not kept"""
 
 
+_BY_NUMBER = frozenset({"agents", "phases"})
+"""large tables that are zero before the first launch, of which a launch uses the beginning"""
+
+
+RENEWED = 1 << 21
+"""maximum bytes of the tables that `_renew` restores as a whole; a larger machine is not kept after findings"""
+
+
+_FINDINGS = "findings"
+"""key in `Program.derived`: a launch with asynchronous operations had findings"""
+
+
 def _dropped_array() -> None:
     """Represent a reference to an array that no longer exists."""
+
+
+def _as_bytes(table: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a table: NumPy copies and clears records one by one."""
+    return table.reshape(-1).view(np.uint8)
 
 
 class Machine(Readout):
@@ -168,7 +187,7 @@ class Machine(Readout):
                 segment = self._first_segments[FIRST_ARRAY + number]
                 segment["host"], segment["bytes"] = place
         if self.image.asynchronous:
-            self.goes_on = True
+            self.goes_on = not self._renewed
             counted = [int(self.state[0][name]) for name in _COUNTED_ON]
         self.work = 0
         self.permits = self.sections = None
@@ -177,7 +196,7 @@ class Machine(Readout):
         if self.goes_on:
             for name, count in zip(_COUNTED_ON, counted, strict=True):
                 self.state[0][name] = count
-        self._keep = segments
+        self._keep, self._renewed = segments, False
         self.plans_due["since"] = 0
         if self.planes:
             self.planes.again()
@@ -194,15 +213,42 @@ class Machine(Readout):
         large = sum(table.nbytes for table in tables.values()) > REMEMBERED
         if self.maps or self.marks or large or not self._is_idle():
             return False
-        blocks: dict[str, Any] = {name: table.reshape(-1).view(np.uint8) for name, table in tables.items()}
+        blocks: dict[str, Any] = {name: _as_bytes(table) for name, table in tables.items()}
         firsts = {name: block.copy() for name, block in blocks.items()}
         # views of memory: at each copy, NumPy would release the GIL to other threads, and then wait for it
         self._first = [(memoryview(block), memoryview(firsts[name])) for name, block in blocks.items()]
         self._first_registers = firsts["registers"].reshape(self.registers.shape)
         self._first_segments = firsts["segments"].view(layout.SEGMENT)
         self._filled: dict[int, tuple[str, int | float | bool]] = {}
+        self._first_of_groups = self._copy_tables_of_groups()
         self._places = [(0, 0)] * len(self._keep)
         self._known: list[Callable[[], Bytes | None]] = [_dropped_array] * len(self._keep)
+        return True
+
+    def _copy_tables_of_groups(self) -> list[tuple[Any, Any]]:
+        """Return the tables that `_renew` restores, each with a copy; none if it need not, or may not."""
+        if _FINDINGS not in self.program.derived or self.planes is None:
+            return []
+        tables = [_as_bytes(table) for name, table in vars(self).items() if name in _OF_GROUPS - _BY_NUMBER]
+        large = self.known.nbytes + sum(table.nbytes for table in tables) > RENEWED
+        return [] if large else [(table, table.copy()) for table in tables]
+
+    def _renew(self) -> bool:
+        """Restore all tables after a launch with findings, so that the next one begins anew instead of continuing it.
+
+        Return False if the machine has no copies of the tables.
+        """
+        self.program.derived[_FINDINGS] = True
+        if not self._first_of_groups or self.status != layout.DONE:
+            return False
+        state = self.state[0]
+        for table, first in self._first_of_groups:
+            table[:] = first
+        for table in (self.known, self.lane_clocks, self.leaders):
+            table.fill(0)
+        _as_bytes(self.agents[: int(state["top"])]).fill(0)
+        self.phases[: len(self.phases) // len(self.mbarriers) * int(state["mbarrier_count"])] = 0
+        self._renewed = True
         return True
 
     def _is_idle(self) -> bool:
@@ -242,13 +288,13 @@ class Machine(Readout):
     def rest(self) -> bool:
         """Prepare for `again` after a run; return False if the machine has grown."""
         state, planes = self.state[0], self.planes
-        if self.image.asynchronous and not self._may_rest():
+        if self.image.asynchronous and not self._may_rest() and not self._renew():
             return False
         if planes and not planes.rest(self.image.access_bytes):
             return False
         self.raw[: int(state["raw_count"])] = 0
         if state["slot_count"]:
-            self.slots[:] = 0
+            _as_bytes(self.slots).fill(0)
         if state["apart"] and not self.image.asynchronous:
             self.known[:] = 0
         self._keep = []
