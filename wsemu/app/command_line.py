@@ -161,18 +161,30 @@ def _checking(*, quiet: bool = False, accept: bool = False) -> Callable[..., Non
         out: Out = None,
         like: Like = None,
     ) -> None:
-        from wsemu.app import commands
-
-        launch = _launch(context)
-        if watch:
-            from wsemu.app.watch import watch_program
-
-            raise typer.Exit(watch_program(sys.argv[1:]))
-        options: dict[str, Any] = {"quiet": quiet, "fixing": commands.Fixing(fix or write, write), "module": module}
-        options |= {"progress": progress.value, "accept": accept}
-        raise typer.Exit(commands.check(file, arguments or [], _configured_options(context), launch, **options))
+        options: dict[str, Any] = {"quiet": quiet, "module": module, "progress": progress.value, "accept": accept}
+        raise typer.Exit(_check_program(context, file, arguments or [], (fix or write, write), watch, options))
 
     return checks
+
+
+def _check_program(
+    context: typer.Context,
+    file: Path,
+    arguments: list[str],
+    fixing: tuple[bool, bool],
+    watch: bool,
+    options: dict[str, Any],
+) -> int:
+    """Run a program, check its launches, and return the exit code; with `watch`, again after each change of a file."""
+    from wsemu.app import commands
+
+    launch = _launch(context)
+    if watch:
+        from wsemu.app.watch import watch_program
+
+        return watch_program(sys.argv[1:])
+    fix = commands.Fixing(*fixing)
+    return commands.check(file, arguments, _configured_options(context), launch, fixing=fix, **options)
 
 
 _OF_COMMAND = frozenset(("file", "arguments", "module", "fix", "write", "progress", "watch"))

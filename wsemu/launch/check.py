@@ -125,9 +125,22 @@ def check(
     if workers is not None:
         check_int(workers, "workers")
     configuration = configure(grid, block, 0, dynamic_shared, cluster, arch=arch)
+    return _examine_or_give_up(kernel, configuration, args, chosen, workers, uninitialized, memory)
+
+
+def _examine_or_give_up(
+    kernel: Any,
+    configuration: LaunchConfiguration,
+    arguments: Sequence[Any],
+    chosen: Settings,
+    workers: int | None,
+    uninitialized: Iterable[str],
+    memory: DeviceMemory | None,
+) -> Report:
+    """Return the report of a launch; that of one that does not run, if it needs something that is not modeled."""
     try:
         blank = _names(uninitialized, "uninitialized")
-        return examine(kernel, configuration, args, chosen, workers, blank, memory=memory)
+        return examine(kernel, configuration, arguments, chosen, workers, blank, memory=memory)
     except UnsupportedError as error:
         report = not_run(kernel, configuration, _locate_error(error))
     for observer in observers:

@@ -861,14 +861,21 @@ def stop(warp, pc, mask, status):
     return status
 
 
-@compiled
+@inlined
 def branch(m, warp, pc, i, x, mask):
-    """Make the lanes `x` of a warp jump while the others fall through; return DONE or STACK_OVERFLOW."""
+    """Make the lanes `x` of a warp jump while the others fall through.
+
+    Return DONE or STACK_OVERFLOW, and where the warp continues with which lanes.
+    """
+    if x == 0:
+        return DONE, pc + 1, mask
+    if x == mask:
+        return DONE, i.imm, mask
     if warp.depth + 2 > STACK:
         m.fault_pc = pc
-        return STACK_OVERFLOW
+        return STACK_OVERFLOW, pc, mask
     diverge(warp, pc, i.c, i.imm, x, mask)
-    return DONE
+    return DONE, warp.pc, warp.mask
 
 
 @compiled
@@ -897,26 +904,52 @@ def trap(m, w, pc, i, x):
     return TRAP
 
 
+@inlined
+def resume_warp(m, warp, w):
+    """Begin the turn of a warp, with its compiled block if there is one; return a status."""
+    begin_turn(m, warp)
+    return run_block(m, warp, w, warp.pc, warp.mask) if m.blocks else DONE
+
+
+@inlined
+def active_lanes(registers, i, mask):
+    """Return the lanes of `mask` that execute an instruction: all, or those whose guard holds."""
+    return mask & (load_u32(registers + (i.guard >> 1)) ^ -(i.guard & 1)) if i.guard else mask
+
+
+@inlined
+def meet_or_fence(m, warp, w, pc, i, mask, x):
+    """Execute a barrier, a fence, an exchange between lanes or an asynchronous operation.
+
+    Return a status like `execute_barrier`.
+    """
+    warp.pc = pc + 1
+    warp.mask = mask
+    op = i.op
+    if op <= LAST_BARRIER or op >= N_CONTROL or (op in (PROXY, INIT_FENCE) and m.asynchronous):
+        return synchronize(m, warp, w, pc, i, x)
+    # a fence has effects on checks only
+    if (m.clocks and op <= LAST_FENCE) or (m.trace and op == SHOW) or op == FORGET:
+        call(m.collective_entry, m.address, w, pc, x)
+    return DONE
+
+
 def run_warp(address, w):
     """Run one warp until it waits or ends (YIELDED), or until the machine must stop."""
     m = machine_at(address, 0)
     warp = warp_at(m.warps, w)
-    begin_turn(m, warp)
     registers = warp.registers
     code = m.code
     families = m.families
-    if m.blocks:
-        status = run_block(m, warp, w, warp.pc, warp.mask)
-        if status != DONE:
-            return status
+    status = resume_warp(m, warp, w)
+    if status != DONE:
+        return status
     pc = warp.pc
     mask = warp.mask
     while True:
         i = instruction_at(code, pc)
         op = i.op
-        x = mask
-        if i.guard:
-            x = mask & (load_u32(registers + (i.guard >> 1)) ^ -(i.guard & 1))
+        x = active_lanes(registers, i, mask)
         log_step(m, w, pc, x)
         if op < N_ALU:
             alu(families, op, registers, i.d, i.a, i.b, i.c, i.imm, x)
@@ -930,16 +963,9 @@ def run_warp(address, w):
             pc += 1
             continue
         if op == BRA:
-            if x == 0:
-                pc += 1
-            elif x == mask:
-                pc = i.imm
-            else:
-                status = branch(m, warp, pc, i, x, mask)
-                if status != DONE:
-                    return status
-                pc = warp.pc
-                mask = warp.mask
+            status, pc, mask = branch(m, warp, pc, i, x, mask)
+            if status != DONE:
+                return status
         elif op == JUMP:
             pc = i.imm
         elif op in (JOIN, EXIT):
@@ -949,32 +975,24 @@ def run_warp(address, w):
             if (op == EXIT and mask) or (op == JOIN and not meets(warp, pc, mask)):
                 pc += 1
             else:
-                if not pop(warp):
-                    status = call(m.collective_entry, address, w, pc, x)
-                    if status != DONE:
-                        return status
+                status = DONE if pop(warp) else call(m.collective_entry, address, w, pc, x)
+                if status != DONE:
+                    return status
                 pc = warp.pc
                 mask = warp.mask
                 if warp.midway:
                     continue
         elif op == TRAP_OP:
             return trap(m, w, pc, i, x)
-        elif op <= LAST_BARRIER or op >= N_CONTROL or (op in (PROXY, INIT_FENCE) and m.asynchronous):
-            if x == 0:
+        else:
+            if x:
+                status = meet_or_fence(m, warp, w, pc, i, mask, x)
+                if status != DONE:
+                    return status
+                mask = warp.mask
+                pc = warp.pc
+            else:
                 pc += 1
-                continue
-            warp.pc = pc + 1
-            warp.mask = mask
-            status = synchronize(m, warp, w, pc, i, x)
-            if status != DONE:
-                return status
-            pc = warp.pc
-            mask = warp.mask
-            continue
-        else:  # a fence has effects on checks only
-            if x and ((m.clocks and op <= LAST_FENCE) or (m.trace and op == SHOW) or op == FORGET):
-                call(m.collective_entry, address, w, pc, x)
-            pc += 1
             continue
         if not account(m, pc, popcount(mask)):
             return stop(warp, pc, mask, YIELDED if m.turn < 0 else BUDGET)

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wsemu.model.grid import Extent
-    from wsemu.model.outcome import TraceRequest
+    from wsemu.model.outcome import Status, TraceRequest
     from wsemu.model.program import Program
     from wsemu.reference.sync.thread_clocks import Mark, ThreadOrder
     from wsemu.reference.undefined import Undefined
@@ -133,13 +133,25 @@ def run(
     outcome.arch = arch
     outcome.window = launch.window
     outcome.group = shape if clusters or program.cooperative else (1, 1, 1)
-    for group in range(starting or groups.number):
-        launch.budget -= CTA_COST * (groups.members - (group == 0))
+    outcome.status = _run_groups(launch, starting or groups.number)
+    return _complete_outcome(launch)
+
+
+def _run_groups(launch: Launch, number: int) -> Status:
+    """Run the first groups of a launch, and return the status of the last one that ran."""
+    status: Status = "done"
+    for group in range(number):
+        launch.budget -= CTA_COST * (launch.grouping.members - (group == 0))
         status = CtaGroup(launch, group).run()
         if status != "done":
-            outcome.status = status
             break
-    outcome.findings += launch.watch.read_only.findings(program)
+    return status
+
+
+def _complete_outcome(launch: Launch) -> Outcome:
+    """Return the outcome of a launch with the findings of the whole run, the trace and the maps of written bytes."""
+    outcome = launch.outcome
+    outcome.findings += launch.watch.read_only.findings(launch.program)
     outcome.findings.sort(key=lambda finding: (finding.code, finding.pc, finding.other_pc))
     outcome.overflow.sort()
     outcome.trace = launch.watch.trace

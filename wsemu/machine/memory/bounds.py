@@ -143,39 +143,38 @@ def is_in_gap(segment, offset, size):
 
 
 @compiled
+def report_lane(m, pc, warp, lane, address, why, size, number, extent):
+    """Report an access of a lane that is out of bounds, and return 0: it must be left out."""
+    record_finding(
+        m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, 1 << lane, -1, -1), (address, why, size, number, extent)
+    )
+    return 0
+
+
+@compiled
 def careful_lane(m, pc, warp, address, lane, size, writes):
     """Check one lane's access and report its errors; return host address minus virtual address, or 0 for an access that
     must be left out."""
-    bit = 1 << lane
     if address & ADDRESS_OUT and address >= 0:  # `index` sets this flag, and stores the index in the address
         index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
-        record_finding(
-            m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (index, BAD_INDEX, size, 0, 0)
-        )
-        return 0
+        return report_lane(m, pc, warp, lane, index, BAD_INDEX, size, 0, 0)
     if address < 0:
-        record_finding(
-            m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, 0, 0)
-        )
-        return 0
+        return report_lane(m, pc, warp, lane, address, OUTSIDE, size, 0, 0)
     flag = address & ADDRESS_WRAPPED
     address ^= flag
     number = address >> SEGMENT_SHIFT
-    offset = address & ((1 << SEGMENT_SHIFT) - 1)
     if number < SHARED or number >= m.segment_count:
-        record_finding(
-            m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, number, 0)
-        )
-        return 0
+        return report_lane(m, pc, warp, lane, address, OUTSIDE, size, number, 0)
     segment = segment_at(m.segments, number)
     if segment.kind & access_at(m.accesses, pc).forbids & ANYWHERE:
-        record_finding(
-            m.report_entry,
-            m.address,
-            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
-            (address, ELSEWHERE, size, number, segment.bytes),
-        )
-        return 0
+        return report_lane(m, pc, warp, lane, address, ELSEWHERE, size, number, segment.bytes)
+    return allowed_lane(m, pc, warp, segment, address, flag, lane, size, writes)
+
+
+@compiled
+def allowed_lane(m, pc, warp, segment, address, flag, lane, size, writes):
+    """Check one lane's access to a segment that its instruction may access; return a result like `careful_lane`."""
+    number, offset = address >> SEGMENT_SHIFT, address & ((1 << SEGMENT_SHIFT) - 1)
     begin, extent, writable, variable = 0, segment.bytes, segment.writable, 0
     if number == LOCAL:
         variable = offset >> LOCAL_SHIFT
@@ -185,38 +184,17 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
         offset -= variable
     beyond = offset < begin or offset - begin > extent - size
     if beyond or (segment.kind & IN_PIECES and is_in_gap(segment, offset, size)):
-        record_finding(
-            m.report_entry,
-            m.address,
-            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
-            (address, OUTSIDE, size, number, extent),
-        )
-        return 0
+        return report_lane(m, pc, warp, lane, address, OUTSIDE, size, number, extent)
     if offset & (size - 1):
+        bit = 1 << lane
         record_finding(m.report_entry, m.address, (MISALIGNED, pc, warp, bit, -1, -1), (address, size, size, number, 0))
         return 0
     if writes and writable == 0:
-        record_finding(
-            m.report_entry,
-            m.address,
-            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
-            (address, READ_ONLY, size, number, extent),
-        )
-        return 0
+        return report_lane(m, pc, warp, lane, address, READ_ONLY, size, number, extent)
     if writes and is_in_gap(segment, offset, size):
-        record_finding(
-            m.report_entry,
-            m.address,
-            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
-            (address, GAP, size, number, extent),
-        )
+        report_lane(m, pc, warp, lane, address, GAP, size, number, extent)
     if flag:
-        record_finding(
-            m.report_entry,
-            m.address,
-            (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
-            (address, WRAPPED, size, number, extent),
-        )
+        report_lane(m, pc, warp, lane, address, WRAPPED, size, number, extent)
     return segment.host - (number << SEGMENT_SHIFT) - flag - variable
 
 
