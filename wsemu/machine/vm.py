@@ -234,7 +234,7 @@ class Machine(Readout):
         return [] if large else [(table, table.copy()) for table in tables]
 
     def _renew(self) -> bool:
-        """Restore all tables after a launch with findings, so that the next one begins anew instead of continuing it.
+        """Restore all tables after a launch with findings, so that the next one does not continue it.
 
         Return False if the machine has no copies of the tables.
         """
