@@ -364,10 +364,21 @@ def test_an_empty_array_and_one_array_in_two_arguments_may_be_compared(engine: A
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
-def test_a_loaded_address_is_compared_with_the_sizes_of_arrays(engine: Any) -> None:
-    """The value of an address shows which array it is in, also after a load."""
+@pytest.mark.parametrize(
+    "moves",
+    [
+        "st.local.u64 [slot], %a; ld.local.u64 %w, [slot];",
+        (
+            ".reg .b32 %l, %h, %l0, %h0; mov.b64 {%l, %h}, %a; shfl.sync.idx.b32 %l0, %l, 0, 31, 1;"
+            "shfl.sync.idx.b32 %h0, %h, 0, 31, 1; mov.b64 %w, {%l0, %h0};"
+        ),
+    ],
+    ids=["loaded", "shuffled"],
+)
+def test_a_received_address_is_compared_with_the_sizes_of_arrays(moves: str, engine: Any) -> None:
+    """The value of an address shows which array it is in, also after a load or a shuffle."""
     loaded = COMPARED.replace("{\n", "{\n.local .b64 slot;\n").replace(
-        "setp.eq", "st.local.u64 [slot], %a; ld.local.u64 %a, [slot]; setp.eq"
+        "setp.eq.u64 %p, %a", f".reg .b64 %w; {moves} setp.eq.u64 %p, %w"
     )
     kernel, x, y = wsemu.load_ptx(loaded)["k"], np.zeros(32, np.uint32), np.zeros(32, np.uint32)
 

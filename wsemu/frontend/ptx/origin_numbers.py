@@ -52,7 +52,7 @@ class Origins:
         """The registers that may hold addresses which were loaded, or came from other lanes or in a structure."""
         rows = {row: 1 for code in self._codes if code.operation not in CARRIES for row in code.results}
         rows.update((row, 1) for row, parameter in self._graph.parameters.items() if parameter.part == "bytes")
-        return propagate_provenance(self._graph, {row: 1 for row in rows if self._graph.types[row] == "b64"})
+        return propagate_provenance(self._graph, rows)
 
     @functools.cached_property
     def _known_registers(self) -> set[Register]:
