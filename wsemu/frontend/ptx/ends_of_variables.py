@@ -56,8 +56,9 @@ class _Choice(NamedTuple):
 
     room: _Room
     number: int
+    """1 + the bit of the allocation; 0 if the value of an address shows whether it is in the allocation"""
     register: Register | None
-    """register that holds `number` if the address is in this allocation; None if the value shows that"""
+    """register that holds `number` if the address is in this allocation; None if nothing decides"""
 
 
 def stop_at_ends(graph: Graph, function: Function, origins: Mapping[Register, str]) -> None:
@@ -71,7 +72,11 @@ def stop_at_ends(graph: Graph, function: Function, origins: Mapping[Register, st
     given = {row: 1 << numbers[name] for row, name in origins.items() if name in numbers}
     given.update((room.base, 1 << n) for n, room in enumerate(rooms) if room.mask == _WHOLE)
     origin = Origins(graph, given)
-    watched = [(code, choices) for code in compared if _may_differ(*(choices := _choose_rooms(rooms, origin, code)))]
+    watched = [
+        (code, _number_choices(origin, code, choices))
+        for code in compared
+        if _may_differ(*(choices := _choose_rooms(rooms, origin, code)))
+    ]
     for code, _ in watched:
         known = origin.is_known(code.operands)
         code.array = WATCHED if known else WATCHED_GLOBAL if _is_by_value(origin, code) else code.array
@@ -110,10 +115,16 @@ def _choose_rooms(rooms: Sequence[_Room], origin: Origins, code: Instruction) ->
     choices = []
     for operand in code.operands:
         held = [n for n in list_bits(origin.held.get(operand, 0)) if n not in in_global]
-        register = origin.number_register(operand) if held else None
-        by_number = [_Choice(rooms[n], n + 1, register) for n in held]
-        choices.append([*by_number, *(_Choice(rooms[n], n + 1, None) for n in in_global)])
+        choices.append([_Choice(rooms[n], 0 if n in in_global else n + 1, None) for n in (*held, *in_global)])
     return choices
+
+
+def _number_choices(origin: Origins, code: Instruction, choices: Sequence[Sequence[_Choice]]) -> list[list[_Choice]]:
+    """Return the choices with the registers that decide between them."""
+    return [
+        [c._replace(register=origin.number_register(operand)) if c.number else c for c in of_operand]
+        for operand, of_operand in zip(code.operands, choices, strict=True)
+    ]
 
 
 def _list_rooms(graph: Graph, function: Function) -> Iterator[_Room]:
