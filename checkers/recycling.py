@@ -2,7 +2,7 @@
 
 Detects: two operations of consecutive generations of a barrier, if the one of the earlier generation does not happen
 before the other.  The test uses the clocks just before the later operation.  Another schedule then counts the later
-operation in place of the earlier one: the generation completes before all its warps have arrived, or receives too many
+operation instead of the earlier one: the generation completes before all its warps have arrived, or receives too many
 arrivals.
 Does not detect: what follows in that other schedule, such as a deadlock; a launch without this finding and without a
 race has the same generations in every schedule.

@@ -30,7 +30,7 @@ PROGRAMS, EXAMPLES = HERE.parent / "programs", HERE.parents[1] / "examples"
 THEMES = ("light", "dark")
 WIDTH, LABELS = 720, 100
 COLUMNS, CELL, LEADING, MARGIN = 98, 7.8, 18, 16
-"""of a terminal: its width in characters; the width of one, the height of a line and the margin, in pixels"""
+"""width of a terminal in characters; width of a character, height of a line and margin, in pixels"""
 FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 HANG = "examples/broken/both_wait_first.py"
 SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')

@@ -1,4 +1,4 @@
-"""The parity of the tile's number, in place of that of its round through the ring."""
+"""The parity of the tile's number, instead of that of its round through the ring."""
 
 import numpy as np
 

@@ -7,7 +7,7 @@ program imports from its own folder count as parts of it.  A program that launch
 kernels, gets a note.  The exit code is the worst one: 4, 2, 1, 3, 0.  A pattern without a file, no file at all and no
 launch in any file are wrong usage, 2: nothing was checked.
 
-`--sarif FILE`         Write one SARIF file in place of text, with a run for each program.
+`--sarif FILE`         Write one SARIF file instead of text, with a run for each program.
 `--junit FILE`         Write one file of JUnit's XML, with a suite for each program.
 `--gitlab FILE`        Write one Code Quality report.  Of several such options, each checks all programs once.  With a
                        report, a line of text names each program that did not pass.

@@ -44,14 +44,14 @@ _PLAIN = frozenset((np.ndarray, int, float, bool))
 
 
 def _own_arrays(arguments: Sequence[Any]) -> Sequence[Any]:
-    """Return the arguments with NumPy arrays in place of records and of arrays of other libraries."""
+    """Return the arguments with NumPy arrays instead of records and of arrays of other libraries."""
     if _PLAIN.issuperset(map(type, arguments)):
         return arguments
     return tuple(map(_own_array, arguments))
 
 
 def _own_array(value: Any) -> Any:
-    """Return an argument with a NumPy array in place of an array of another library, or of a record."""
+    """Return an argument with a NumPy array instead of an array of another library, or of a record."""
     from wsemu.model.device_array import as_cuda_array, is_foreign, is_lent, lent_array, record_array
 
     if isinstance(value, np.void):

@@ -52,7 +52,7 @@ class Binding:
             return None
         # variables of the module may have other values now, and then the program is another one
         program = self._kernel.program(known.arguments, self._chosen.fma)
-        # memory that now has addresses of blocks that other launches allocated needs another program, too
+        # another program is needed also if memory now has addresses of blocks that other launches allocated
         return known if program is known.bound.program and not holds_blocks(known.bound) else None
 
     @property

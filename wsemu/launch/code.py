@@ -31,7 +31,7 @@ class Code(abc.ABC):
         arguments are returned unchanged."""
 
     def with_pointers(self, arguments: Sequence[Any], memory: DeviceMemory) -> Sequence[Any]:
-        """Return the fitted arguments with a view of `memory` in place of each number that is a pointer into it."""
+        """Return the fitted arguments with a view of `memory` instead of each number that is a pointer into it."""
         return arguments
 
     @abc.abstractmethod

@@ -125,11 +125,11 @@ keeping: Hooks[Callable[[Report, Launched], None]] = Hooks("keeping")
 """called with each launch of a Python kernel and its `Launched`, which can repeat it; while there are such hooks, the
 initial arrays of all launches are kept"""
 printing: Hooks[Callable[[str], None]] = Hooks("printing")
-"""called with the output of threads, in place of standard output"""
+"""called with the output of threads, instead of standard output"""
 asserting: Hooks[Callable[[str], None]] = Hooks("asserting")
-"""called with the messages of failed assertions, in place of standard error"""
+"""called with the messages of failed assertions, instead of standard error"""
 around: Hooks[Callable[[Any, LaunchConfiguration, Sequence[Any], Ready], Report]] = Hooks("around")
-"""called in place of each launch `kernel[grid, block](...)`, with a `Ready` that runs it; only the last hook is
+"""called instead of each launch `kernel[grid, block](...)`, with a `Ready` that runs it; only the last hook is
 called"""
 declaring: Hooks[Callable[[dict[str, Any]], None]] = Hooks("declaring")
 """called with the options of each `jit`"""

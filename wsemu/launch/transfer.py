@@ -417,7 +417,7 @@ def check_transfer(
     `pattern` is one of `wsemu.patterns`, or a `CudaDMACustom` with `moves()`; `index` has the indices of an indirect
     transfer.  The transfer begins `src_offset` and `dst_offset` bytes after a 16-byte boundary.  `two_phase` runs
     `start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`; `constants` compiles the pattern's numbers as
-    constants instead of passing them.  A `TransferCase` holds all of these: pass it alone, in place of the pattern.
+    constants instead of passing them.  A `TransferCase` holds all of these: pass it alone, instead of the pattern.
     Raise UsageError if a transfer does not fit into shared memory.
     """
     case = pattern

@@ -40,7 +40,7 @@ def asynchronous(address, w, pc, mask):
     """
     m = machine_at(address, 0)
     if pc == WAKES:
-        return woken(m, w)
+        return take_woken_lanes(m, w)
     if pc == ENDS:
         return end(m)
     if pc == STARTS:
@@ -94,7 +94,7 @@ def execute(m, w, pc, mask):
 
 
 @compiled
-def woken(m, w):
+def take_woken_lanes(m, w):
     """Complete the operations of a warp's waiting lanes that can continue, and return these lanes."""
     warp = warp_at(m.warps, w)
     lanes = 0

@@ -50,7 +50,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emitted:
-    """A function whose code is emitted in place of a call: `body(builder, *numbers)` returns an i64, a Record, or None
+    """A function whose code is emitted instead of a call: `body(builder, *numbers)` returns an i64, a Record, or None
     for 0."""
 
     body: Callable[..., Any]

@@ -152,9 +152,11 @@ class Rooms:
         else:
             grown = replace(self, mbarriers=4 * self.mbarriers)
         if grown.mbarriers > 1 << 16:
-            raise UsageError("a CTA makes too many mbarriers to be told apart")
+            raise UsageError("a CTA initializes more mbarriers than can be distinguished")
         if grown.maps > 1 << 16:
-            raise UsageError("too many threads acquire tensor maps to be told apart: let one of a CTA acquire each")
+            raise UsageError(
+                "more threads acquire tensor maps than can be distinguished: acquire each in one thread of a CTA"
+            )
         if grown.agents > most or grown.bits > 1 << 8:
             raise UsageError(
                 "a CTA has too many asynchronous operations that not all its threads wait for: launch less work a CTA"

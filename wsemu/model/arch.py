@@ -87,7 +87,7 @@ class Multiprocessor(NamedTuple):
     most: int
     """number of multiprocessors of the largest GPU"""
     gpu: str
-    """marketing name of that GPU"""
+    """marketing name of the GPU"""
 
 
 class TensorCore(NamedTuple):

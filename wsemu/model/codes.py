@@ -360,7 +360,7 @@ def _hyphenate(name: object) -> str:
 
 
 def _choice(name: str, known: Iterable[str], shown: int | None = None) -> str:
-    """Return the known names to suggest in place of an unknown one: `shown` of them, and the closest match."""
+    """Return the known names to suggest instead of an unknown one: `shown` of them, and the closest match."""
     from difflib import get_close_matches
 
     names = list(known)

@@ -16,7 +16,7 @@ _BITS = {
 
 
 def rounding_once(program: Program) -> Program:
-    """Return the program with correctly rounded sums in place of the hardware's sums.  A program without sums is
+    """Return the program with correctly rounded sums instead of the hardware's sums.  A program without sums is
     returned unchanged."""
     if _KEY not in program.derived:
         code = program.code.copy()

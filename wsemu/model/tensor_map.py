@@ -499,7 +499,7 @@ class TensorMap:
 
     @classmethod
     def from_bytes(cls, data: bytes, array: npt.NDArray[Any]) -> TensorMap:
-        """Return the map whose 128 bytes a CUDA driver has written, with `array` in place of the driver's memory: the
+        """Return the map whose 128 bytes a CUDA driver has written, with `array` instead of the driver's memory: the
         array's first element is where that memory began.
 
         Raise UsageError for bytes that are not a map.

@@ -137,7 +137,7 @@ class Surface:
         return self.array
 
     def held(self) -> list[Any]:
-        """Return the fields of the description: the array, in place of its address, and numbers."""
+        """Return the fields of the description: the array, instead of its address, and numbers."""
         extents = (*self.extents, 1, 1)[:3]
         strides = self.array.strides[: self.array.ndim - (self.channels > 1)]
         row = strides[-2] if len(self.extents) > 1 else 0

@@ -31,7 +31,7 @@ _WANTED = {
 
 
 def expected_text(error: ErrorDetails) -> str:
-    """Return the values that are allowed in place of an invalid one."""
+    """Return the values that are allowed instead of an invalid one."""
     type_, about = error["type"], error.get("ctx", {})
     if type_ == "literal_error":
         return f"one of {about['expected']}" if " or " in about["expected"] else about["expected"]

@@ -86,7 +86,7 @@ class EarlyWork:
         """number of bytes that launches keep, by their keys; 0 if a launch keeps nothing"""
 
     def keep_launch(self, launch: EarlyLaunch) -> None:
-        """Keep a launch, in place of an equal one."""
+        """Keep a launch, instead of an equal one."""
         key = launch_key(launch.bound, launch.places)
         if key not in self._bytes:
             room = MAX_EARLY_BYTES - sum(self._bytes.values())

@@ -1,4 +1,4 @@
-"""Run a program with the libraries of wsemu's driver in place of CUDA's, and serve its processes until it ends.
+"""Run a program with the libraries of wsemu's driver instead of CUDA's, and serve its processes until it ends.
 
 A private folder contains the socket to which the processes connect, and the PTX that compilers in them generate. It is
 removed at the end.

@@ -161,7 +161,7 @@ class Key:
         return own, hash((kind, key[1], _nameless(to)))
 
     def _rename(self, name: _Name) -> tuple[int, Any, int]:
-        """Return the name of a clock with the ranks of CTAs in place of their numbers."""
+        """Return the name of a clock with the ranks of CTAs instead of their numbers."""
         what, key, to = name
         kind, rank, thread = _ROWS.index(what), self.rank, self._thread
         if what in _OF_THREADS:

@@ -253,7 +253,7 @@ def _late_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _group_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Yield edits that use a barrier of only some warps: in place of a barrier of the whole CTA, or before an arrive
+    """Yield edits that use a barrier of only some warps: instead of a barrier of the whole CTA, or before an arrive
     that represents these warps."""
     uses = [(m[2], kernel.registers.number(m[3])) for p in kernel.text.places if (m := _NAMED.match(p.text))]
     numbers = {kernel.registers.number(number) for number, _ in uses}

@@ -276,7 +276,7 @@ class Scene:
         return Piece(gap.at, gap.at, start + "".join(f"{gap.indent}{line}\n" for line in lines))
 
     def cut(self, statement: ast.stmt) -> Piece:
-        """Return the piece that removes a statement; it leaves `pass` in place of the only statement of a block."""
+        """Return the piece that removes a statement; it leaves `pass` instead of the only statement of a block."""
         if len(self.text.suites[statement]) == 1 or not self.text.alone(statement):
             return Piece(*self.text.span(statement), "pass")
         return Piece(*self.text.lines(statement), "")

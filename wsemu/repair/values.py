@@ -459,7 +459,7 @@ def _has_mirror_index(scene: Scene, part: ast.expr) -> bool:
 
 
 def _unused_parameter_edits(scene: Scene) -> Iterator[Candidate]:
-    """Yield edits that store to a parameter that the kernel never names, in place of one that it also reads."""
+    """Yield edits that store to a parameter that the kernel never names, instead of one that it also reads."""
     for function in scene.functions:
         names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
         unused = [argument.arg for argument in function.args.args if argument.arg not in names]

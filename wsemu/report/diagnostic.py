@@ -325,7 +325,7 @@ def _gutter(sites: Iterable[Site]) -> int:
 
 
 def _excerpts(sites: list[Site], gutter: int, width: int) -> Iterator[Line]:
-    """Yield the source lines of `sites`, each with its marks, and `...` in place of omitted lines.
+    """Yield the source lines of `sites`, each with its marks, and `...` instead of omitted lines.
 
     The location in the head is that of the first primary site.  Its file comes first; the other files keep their order.
     """

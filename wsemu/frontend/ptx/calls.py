@@ -186,7 +186,7 @@ def _emit_under_guard(e: Emitter, emit: Callable[[], None]) -> None:
 
 
 def _inline(e: Emitter, home: Module, function: Function, results: Operands, arguments: Operands) -> None:
-    """Emit the function's body in place of its call, with its parameters bound."""
+    """Emit the function's body instead of its call, with its parameters bound."""
     e.calls += 1
     if e.calls > _CALLS:
         raise e.excess("ptx-calls", e.calls, function.at)

@@ -334,7 +334,7 @@ def _byte(e: Emitter, x: Register, to: _Byte) -> Register:
     sum_ = e.emit("add.b32", e.emit("add.b32", size, e.constant("b32", (1 << dropped - 1) - 1)), odd)
     normal = e.emit("shr.u32", sum_, e.constant("b32", dropped))
     normal = e.emit("sub.b32", normal, e.constant("b32", 127 - to.bias << to.mantissa))
-    # adding a number whose last place is that of a subnormal rounds the sum at that place
+    # adding a number whose last bit has the weight of a subnormal's rounds the sum to that bit
     unit = e.constant("b32", 127 + 23 + 1 - to.bias - to.mantissa << 23)
     small = e.emit("sub.b32", e.emit("add.f32", size, unit), unit)
     least = e.constant("b32", 128 - to.bias << 23)

@@ -61,7 +61,7 @@ class _Held(NamedTuple):
 
 
 def _move_bit(bits: Bits, to: Register, source: Register) -> Bits:
-    """Return the set with a register in place of another; the same object if nothing changes."""
+    """Return the set with a register instead of another; the same object if nothing changes."""
     return bits ^ 1 << to if (bits >> to ^ bits >> source) & 1 else bits
 
 

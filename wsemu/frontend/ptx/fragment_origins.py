@@ -8,7 +8,7 @@ Detects: operands that were loaded or computed with other qualifiers, on every p
 proven if it is so on some paths only, or after arithmetic with several elements.  A number
 that depends on more than two elements, such as their sum, may fill a fragment or scale all its elements
 (`fragment_factors.py`).  Does not detect: fragments that went through memory or other lanes; a mistake in the matrix
-(`a` in place of `b`) after arithmetic with the elements.
+(`a` instead of `b`) after arithmetic with the elements.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class _Names:
         ]
 
     def enter(self, place: LocalPlace, code: Instruction) -> list[Instruction]:
-        """Return the instructions that store the extent of a variable and compute its address, in place of `code`."""
+        """Return the instructions that store the extent of a variable and compute its address, instead of `code`."""
         new, constant, name = self._graph.new, self._graph.constant, self._of[id(place)]
         word, extent, upper, start = (new("b64") for _ in range(4))
         unit = constant("b64", (1 << 32) // STACK_UNIT)

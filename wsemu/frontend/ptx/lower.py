@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _FRAMES = 12_000
-"""interpreter frames that a kernel may need, because functions are emitted in place of their calls"""
+"""interpreter frames that a kernel may need, because functions are emitted instead of their calls"""
 
 
 def compile_entry(

@@ -77,7 +77,7 @@ def round_to_float8(b: Builder, x: Scalar, to: NumberType, saturate: bool = True
     odd = _op(b, "and", _op(b, "shr", size, dropped), 1)
     tie = compute(b, "add.b32", uint32, _op(b, "add", size, (1 << dropped - 1) - 1), odd)
     normal = _op(b, "sub", _op(b, "shr", tie, dropped), 127 - form.bias << form.mantissa)
-    # adding a number whose last place is that of a subnormal rounds the sum at that place
+    # adding a number whose last bit has the weight of a subnormal's rounds the sum to that bit
     unit = constant(uint32, 127 + 23 + 1 - form.bias - form.mantissa << 23)
     sum_ = compute(b, "add.f32", float32, reinterpret(size, float32), reinterpret(unit, float32))
     small = compute(b, "sub.b32", uint32, reinterpret(sum_, uint32), unit)

@@ -22,7 +22,7 @@ def is_meant(ufunc: np.ufunc, args: list[Value]) -> bool:
 
 
 def call(walker: Walker, ufunc: np.ufunc, args: list[Value], node: ast.AST) -> Value:
-    """Inline the loop in place of the call; all its code has the location of the call."""
+    """Inline the loop instead of the call; all its code has the location of the call."""
     names = [f"operand{n}" for n in range(ufunc.nin)] + ["out"]
     out = args[-1]
     assert isinstance(out, ArrayValue)

@@ -1,6 +1,6 @@
 """Run an object's `__post_init__` on trial if only the launch knows some of its fields.
 
-It runs on the host, with an open number in place of each unknown field.  A test of an open number is tried with both
+It runs on the host, with an open number instead of each unknown field.  A test of an open number is tried with both
 results.  An error that is raised on every path occurs for all numbers.
 """
 

@@ -7,9 +7,9 @@ later access must be ordered after all of them. The stored values are compared a
 joined stores of different turns do.
 
 These checks are sufficient. Suppose that two joined stores to a byte are unordered in a run without a conflict. No
-other write comes between them, because a write is ordered with both. Nor do they belong to different turns: each turn
-has a store, and every store of a turn is ordered before every store of the next turn, so a chain of stores would order
-the two. So both belong to the same turn, in which every store leaves the byte as the turn's first store did.
+other write comes between them, because a write is ordered with both. Nor do they belong to different turns. Each turn
+has a store, and every store of a turn is ordered before every store of the next turn. So a chain of stores would order
+the two. Hence both belong to the same turn, in which every store leaves the byte as the turn's first store did.
 """
 
 from __future__ import annotations

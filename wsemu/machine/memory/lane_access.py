@@ -142,7 +142,7 @@ def lanes_in_segment(b: Builder, registers: Value, a: Value, mask: Value, imm: V
 
 @emitted
 def lanes_with(b: Builder, place: Value, mask: Value, value: Value) -> Value:
-    """Return the lanes of `mask` whose number at `place` is `value`."""
+    """Return the lanes of `mask` whose number in the table at `place` is `value`."""
     v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
     equal = b.bitcast(b.icmp_unsigned("==", v, splat(b, value)), I32)
     return b.zext(b.and_(equal, resize(b, mask, I32, False)), I64)

@@ -41,7 +41,7 @@ EMPTY = 1
 
 @compiled
 def kind_of(m, access):
-    """Return the kind of an access in a list, and its bytes per lane; a cell stores an agent's kind in place of
+    """Return the kind of an access in a list, and its bytes per lane; a cell stores an agent's kind instead of
     lanes."""
     i = instruction_at(m.code, access & (MAX_INSTRUCTIONS - 1))
     if (access >> WARP_SHIFT) & ACTORS >= GENERIC:

@@ -265,7 +265,7 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
     """Return the first lane's host address, and the pattern of the lanes, if an access is the foreseen one; otherwise
     0.
 
-    BY_VM in place of a pattern means that the VM performs the access again.
+    BY_VM instead of a pattern means that the VM performs the access again.
     """
     one = foreseen_at(m.foreseen, 0)
     if one.key & ~BY_VM != key or one.first != first:

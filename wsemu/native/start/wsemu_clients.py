@@ -68,6 +68,6 @@ def profile_nothing(module):
 
 
 def show_no_profile(module):
-    """Make Proton's viewer print a line in place of the missing profile."""
+    """Make Proton's viewer print a line instead of the missing profile."""
     module.parse = lambda metrics, *_, **__: (None, metrics)
     module.print_tree = lambda *_, **__: print("wsemu: no profile, as times of an emulator say nothing")
