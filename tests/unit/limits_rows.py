@@ -58,6 +58,8 @@ a loop that waits for memory with plain loads
     test_limits.py::test_a_plain_poll_of_what_nobody_writes_is_incomplete
 a waiting loop that accesses other memory
     test_limits.py::test_a_loop_that_accesses_other_memory_while_it_waits_is_not_decided
+threads that may loop forever in some interleaving
+    test_orders_undecided.py::test_it_is_not_verified
 an order-dependent final value
     test_messages.py::test_sums_that_differ_by_order_are_told
 lanes of one store that write equal values

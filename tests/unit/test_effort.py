@@ -40,7 +40,7 @@ def test_more_effort_decides_more(engine: Any, little: None) -> None:
     few, many = queue(engine=engine), queue(engine=engine, effort=100)
     assert (few.verdict, many.verdict) == ("incomplete", "verified")
     (why,) = [note for note in few.notes if "too many to try" in note]
-    assert "`--effort 10` (`effort=10`) tries ten times as many" in why
+    assert "`--effort 10` (`effort=10`) tries ten times more" in why
 
 
 def test_what_is_tried_is_the_same_on_both_engines_and_in_each_run(little: None) -> None:

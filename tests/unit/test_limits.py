@@ -161,8 +161,24 @@ ret;
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
-def test_a_loop_that_accesses_other_memory_while_it_waits_is_not_decided(engine: Any) -> None:
+def test_a_loop_may_access_other_memory_while_it_waits(engine: Any) -> None:
     kernel = wsemu.load_ptx(READS_WHILE_IT_WAITS)["k"]
+    assert wsemu.check(kernel, 2, 1, [np.zeros(4, np.uint32)], engine=engine).verdict == "verified"
+
+
+def test_the_loop_that_waits_may_race_from_one_round_to_the_next() -> None:
+    """Another CTA writes in between what a round reads."""
+    text = READS_WHILE_IT_WAITS.replace("WRITES: ", "WRITES: st.global.u32 [%rd1+4], 1; fence.acq_rel.gpu;")
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 2, 1, [np.zeros(4, np.uint32)])
+    assert (report.verdict, {finding.code for finding in report.findings}) == ("failed", {"race"})
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_loop_that_accesses_other_memory_while_it_waits_is_not_decided(engine: Any) -> None:
+    """In a launch with mbarriers."""
+    text = READS_WHILE_IT_WAITS.replace("{\n", "{\n.shared .align 8 .b64 bar; .reg .b32 %b;", 1)
+    text = text.replace("WRITES: ", "WRITES: mov.u32 %b, bar; mbarrier.init.shared.b64 [%b], 1;")
+    kernel = wsemu.load_ptx(text)["k"]
     report = wsemu.check(kernel, 2, 1, [np.zeros(4, np.uint32)], engine=engine)
     assert report.verdict == "incomplete"
     said = "accesses other memory while it waits: wait in a loop that does nothing but poll"

@@ -25,7 +25,7 @@ ENDS = frozenset(("barriers", ""))
 """values of `Result.why` that are no reasons"""
 STATUSES = frozenset(("budget", "events", "fault", "room", "stack", "trap"))
 """the statuses with which a CTA cannot continue"""
-AROUND = re.compile("(?:add|check|initialize|let|limit|move|nest|put|raise|replace|turn|use|wait) ")
+AROUND = re.compile("(?:add|check|initialize|limit|move|nest|perform|put|raise|replace|store|turn|use|wait) ")
 """how a way around begins"""
 
 

@@ -247,6 +247,6 @@ def _run_with(
         return Assigned(reasons=[reason], shown_by=assignment)
     if any(not np.array_equal(a, b) for (a, _), (b, _) in zip(segments, bound.segments, strict=True)):
         what = "what the launch stores depends on which clusters a request cancels"
-        around = "let each cluster store to places of its own"
+        around = "store to other locations in each cluster"
         return Assigned(reasons=[f"{where}: {what}: seen with --clc {assignment}: {around}"])
     return Assigned()

@@ -90,13 +90,13 @@ waits"""
 
 
 AROUND = {
-    "atomics": "let no branch and no address depend on the result of an atomic, or check fewer CTAs or threads",
-    "active lanes": "use a full mask after a `cuda.syncwarp()` instead of `cuda.activemask()`",
+    "atomics": "use the result of an atomic in no branch and no address, or check fewer CTAs or threads",
+    "active lanes": "use a full mask after a `cuda.syncwarp()` instead of the mask of active lanes",
     "polls": "wait in a loop, and use neither the answer of a single test nor the token of an arrival",
-    "clocks": "let a clock decide nothing, or check with a constant in its place",
+    "clocks": "replace the clock by a constant, or use it only in what is stored",
     "placement": "use the index of the CTA or thread instead",
 }
-"""a way around for each influence on control flow"""
+"""workaround for each influence on control flow"""
 
 
 class _Doubts(NamedTuple):
@@ -1394,7 +1394,7 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
             )
             return [f"a `tcgen05.mma` {what} is not modelled{where}: use another shape or layout"]
         most = f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"
-        return [f"{most}: invalidate those that are no longer used"]
+        return [f"{most}: invalidate unused ones"]
     if outcome.is_trap and failed and int(places.program.code[outcome.fault_pc, 7]) == ABORTS:
         return []
     if outcome.is_trap:
@@ -1429,7 +1429,7 @@ def _waits(places: Places) -> str:
     if running and all(never_ends(places.program, pc) for pc in running):
         what = "a loop has no end: every round takes the same path"
     after = f"ended after {places.outcome.warp_instructions:,} warp instructions"
-    around = "let a thread that runs write it, and poll with a volatile or atomic load, or limit the rounds"
+    around = "write it in a running thread and poll with a volatile or atomic load, or limit the rounds"
     return f"{at}{what}: {after}{''.join(_held_back(places))}: {around}"
 
 

@@ -322,7 +322,7 @@ class Description:
         if raw.code == "barrier-recycling":
             where = self.places.where(raw.pc)
             why = "whether a barrier is reused too early is not decided for all orders of atomics"
-            return Decided(reasons=(f"{where}: {why}: use another barrier, or let its warps meet at one before",))
+            return Decided(reasons=(f"{where}: {why}: use another barrier, or synchronize its warps before",))
         return Decided(findings=(self._explain_finding(raw),))
 
     def _has_fences(self) -> bool:
@@ -338,8 +338,8 @@ class Description:
             return Decided(findings=(self._waits(stuck),))
         where = f"{self.places.where(ask.pc)}: lane {ask.lane} waits"
         why = (
-            "other lanes of its warp could proceed and write there, which is not modeled: let the writer be in another "
-            "warp, or write before the wait"
+            "other lanes of its warp could proceed and write there, which is not modeled: write from another warp, or "
+            "before the wait"
         )
         return Decided(reasons=(f"{where}, and {why}",))
 

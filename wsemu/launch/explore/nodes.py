@@ -43,10 +43,10 @@ class Result:
     """lanes that wait for ever"""
     why: str = ""
     """the reason why nothing is decided: a status of `Moved`; `steps`, `lanes`, `weak` or `unclear`; `rounds`: a
-    waiting loop accesses other memory; `circle`: threads may loop forever; `apart`: lanes of a warp may run ahead of
-    others; `barriers`: in some interleaving all remaining warps wait at barriers; `copies`: a copy and other accesses
-    touch the same array in a way that is not tracked; `shared`: the launch has ordered accesses to shared memory as
-    well as phases or copies"""
+    waiting loop accesses other memory, in a launch with phases or copies; `circle`: threads may loop forever; `apart`:
+    lanes of a warp may run ahead of others; `barriers`: in some interleaving all remaining warps wait at barriers;
+    `copies`: a copy and other accesses touch the same array in a way that is not tracked; `shared`: the launch has
+    ordered accesses to shared memory as well as phases or copies"""
     ended: dict[bytes, tuple[Ask, ...]] = field(default_factory=dict)
     """history of a CTA with asynchronous operations -> an interleaving with that history"""
     excused: list[tuple[Excused, Reached]] = field(default_factory=list)

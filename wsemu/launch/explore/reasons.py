@@ -1,4 +1,4 @@
-"""The texts for launches that the search does not decide: which access, on which line, and a way around.
+"""The texts for launches that the search does not decide: the access, its line, and a workaround.
 
 `wsemu/launch/explore/nodes.py` lists the reasons, `Result.why`.
 """
@@ -24,14 +24,14 @@ MOST_NAMED = 3
 
 
 class Undecided(NamedTuple):
-    """A reason: what is not decided, in which `{}` stands for the accesses with their lines, and a way around."""
+    """A text on what is not decided, with `{}` for the accesses and their lines, and a workaround."""
 
     what: str
     around: str
 
 
 _FEWER = "check fewer CTAs or threads, or store the result and use it in a later launch"
-_ONE_LANE = f"let one lane of the warp perform it for the others, or check blocks of at most {MOST_LANES} threads"
+_ONE_LANE = f"perform it by one lane for its warp, or check blocks of at most {MOST_LANES} threads"
 
 UNDECIDED = {
     "steps": Undecided("the orders of {} are too many to try", _FEWER),
@@ -46,13 +46,13 @@ UNDECIDED = {
         "wait for the copy and put a barrier between the two, or give each its own location",
     ),
     "replays": Undecided(
-        "an order of {} ends differently when it is replayed, so that nothing is decided",
+        "a replay of an order of {} ends differently, and nothing is decided",
         "put a barrier between the atomics and the copies or waits",
     ),
     "unclear": Undecided(
         "in some order of atomics, several lanes of one store write one location, and which value stays is not "
         "decided: {}",
-        "let one lane store it",
+        "store it by one lane",
     ),
     "budget": Undecided("an order of {} uses up the step budget", "raise it with `budget=` (`--budget`)"),
     "events": Undecided(
@@ -61,34 +61,35 @@ UNDECIDED = {
     "trap": Undecided(
         "an order of {} leads to an operation that is not modeled", "replace the operation, or check without its branch"
     ),
-    "fault": Undecided("an order of {} leads to a fault that is not looked for", "turn its checker on"),
+    "fault": Undecided("an order of {} leads to a fault whose checker is off", "turn it on"),
     "stack": Undecided("after {}, branches diverge more than 64 levels deep", "nest fewer branches"),
     "room": Undecided(
         "after {} there are more asynchronous operations than are followed", "wait for copies before others begin"
     ),
     "shared": Undecided(
-        "in a launch with mbarriers or copies, orders of accesses to shared memory are not tried: {}",
-        "move the atomic to global memory, or use an mbarrier or a barrier for it",
+        "in a launch with phases or copies, orders of accesses to shared memory are not tried: {}",
+        "move the atomic to global memory, or replace it by a barrier",
     ),
     "rounds": Undecided(
         "the loop around {} accesses other memory while it waits", "wait in a loop that does nothing but poll"
     ),
     "undefined": Undecided(
-        "after {}, uninitialized memory is read whose value has reached nothing so far", "initialize it"
+        "after {}, uninitialized memory is read, whose value has reached nothing yet", "initialize it"
     ),
     "circle": Undecided("threads may loop forever at {}", "limit the rounds, or wait in a loop that only polls"),
     "apart": Undecided(
-        "lanes of a warp may run ahead of others to {}", "add a `cuda.syncwarp()` before it, or let one lane perform it"
+        "before {}, lanes of a warp may run ahead of others",
+        "add a `cuda.syncwarp()` before it, or perform it by one lane",
     ),
 }
-"""reason -> its text"""
+"""Keys are values of `Result.why`."""
 
 TRIED = frozenset(("steps", "lanes"))
-"""reasons that end a search which could go on"""
+"""reasons after which more effort may help"""
 
 
 def describe_undecided(result: Result, places: Places, ordered: Iterable[int], effort: int) -> str:
-    """Return the reason why a search decides nothing.  `ordered` are its ordered accesses, which are named if the
+    """Return the reason why a search decides nothing.  `ordered` are its ordered accesses.  They are named if the
     search ended before one was performed, and `effort` is that of the launch."""
     accesses = _list_accesses(result, ordered, places)
     what, around = UNDECIDED[result.why]
@@ -98,7 +99,7 @@ def describe_undecided(result: Result, places: Places, ordered: Iterable[int], e
         found.append(f"{tried}, {result.left:,} states were left")
     if result.why in TRIED:
         found += _describe_samples(result)
-        around += f"; `--effort {10 * effort}` (`effort={10 * effort}`) tries ten times as many"
+        around += f"; `--effort {10 * effort}` (`effort={10 * effort}`) tries ten times more"
     return f"{places.where(accesses[0])}: {'; '.join(found)}: {around}"
 
 
@@ -111,10 +112,10 @@ def _list_accesses(result: Result, ordered: Iterable[int], places: Places) -> Se
     if result.why not in TRIED and performed:
         return [result.reached.asks[-1].pc]
     executed = places.outcome.executions
-    return performed or sorted(ordered, key=lambda pc: (-_executions_of(executed, pc), pc)) or [0]
+    return performed or sorted(ordered, key=lambda pc: (-_count_executions(executed, pc), pc)) or [0]
 
 
-def _executions_of(executed: Sequence[int], pc: int) -> int:
+def _count_executions(executed: Sequence[int], pc: int) -> int:
     """Return how often an instruction was executed."""
     return executed[pc] if pc < len(executed) else 0
 

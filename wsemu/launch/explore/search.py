@@ -602,21 +602,26 @@ class Search:
             node.knowledge.copy(), node.number + len(moved.made), node, ask, moved.made,
         )  # fmt: skip
         child.knowledge.state = node.digests[cta]
+        same &= all(map(self._passes, moved.findings))
+        polls = all(one.event.kind != "access" or one.event.pc == ask.pc for one in moved.made)
         # the lane waits; what it has acquired until now does no harm
-        if same and all(map(self._passes, moved.findings)):
+        if same and polls:
             child.knowledge.in_vain = True
             if not self._judge(child, cta, moved, node.number):  # a polled location may be written by a plain store
-                return None
-            if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
-                self.result.why, self.result.at, self.result.reached = "rounds", (ask.pc,), node.reached_state()
                 return None
             if ask.place[0] < 0 and all(at == ask.place[1] for one in moved.made for _, at in one.addresses):
                 self.waits.add(waiting)
             return None
-        node.moves = True
+        if same and self.asynchronous:  # shared memory is judged by the histories of CTAs, not here
+            self.result.why, self.result.at, self.result.reached = "rounds", (ask.pc,), node.reached_state()
+            return None
         child.memory = session.save_memory()
         if not self._judge(child, cta, moved, node.number):
             return None
+        # a round of a wait that accesses other memory is a step like any other, until not even clocks change
+        if same and child.key(self.alike) == node.key(self.alike):
+            return None
+        node.moves = True
         child.saved[cta], child.digests[cta], child.status[cta] = session.save(cta), digest, moved.status
         child.asks[cta] = session.asks(cta)
         self._touches(child.asks[cta])
