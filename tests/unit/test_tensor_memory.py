@@ -102,6 +102,23 @@ def test_products_of_each_kind_agree(kind: str, types: tuple[int, int, int]):
     assert results(text, random_bytes(kind, 8192), NOTHING, 8).any()
 
 
+@pytest.mark.parametrize("sums", [0.0, -0.0, 3.0, 2.0**-20, 2.0**22 - 600, 2.0**24 - 3, np.inf, np.nan])
+@pytest.mark.parametrize(("kind", "type_"), [("f16", np.float16), ("tf32", np.float32)])
+def test_products_of_small_integers_agree(kind: str, type_: type, sums: float):
+    """They are added without rounding, if accumulators allow it."""
+    matrix: Any = np.random.default_rng(3).integers(-4, 5, 8192 // np.dtype(type_).itemsize).astype(type_)
+    matrix[: len(matrix) // 8] = 0
+    words = np.full((128, 8), sums, np.float32)
+    words[::2] *= -1
+    of_type = 2 if kind == "tf32" else 0
+    text = program(
+        with_descriptors(A, B, instruction(128, 8, a=of_type, b=of_type)), fill(8, 0),
+        ISSUE.format(issued=multiply(kind, uses="%p6")), dump(8),
+    )  # fmt: skip
+    found = results(text, matrix.view(np.uint8), words.view(np.uint32), 8)
+    assert len({*found.ravel().tolist()}) > 5 or not np.isfinite(sums)
+
+
 @pytest.mark.parametrize("swizzle", [0, 2, 4, 6])
 @pytest.mark.parametrize("turned", [False, True])
 def test_swizzles_agree(swizzle: int, turned: bool):

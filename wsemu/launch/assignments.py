@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.cancellation import CANCELED, Plan, plan_clusters
+from wsemu.launch.running import Expected, ran
 from wsemu.launch.same_values import excuse_same_values
 from wsemu.launch.used_loads import UNFINISHED, UNWAITED, complete_used_loads, name_later_uses, name_used_loads
 from wsemu.launch.verdict import RACES
@@ -67,13 +68,14 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
     if not requests or outcome.status != "done":
         return Assigned()
     decoded = [raw.pc for raw in outcome.findings if raw.code == "clc-no-ctaid"]
-    if decoded and _depends_on_other_bits(bound, outcome, initial):
+    if decoded and _depends_on_other_bits(bound, outcome, initial, Expected()):
         what = "`get_first_ctaid` of a failed response is undefined, and the launch depends on its result"
         remedy = "decode a response after `is_canceled`"
         return Assigned(reasons=[f"{places.where(decoded[0])}: {what}: {remedy}"])
-    proof = _prove(bound, outcome, initial(), places)
+    expected = Expected()
+    proof = _prove(bound, outcome, initial(), places, expected)
     if not proof.refused:
-        if decoded or not _depends_on_other_bits(bound, outcome, initial):
+        if decoded or not _depends_on_other_bits(bound, outcome, initial, expected):
             return Assigned()
         what = "a response is opaque, and the launch depends on bits of it that PTX does not define"
         remedy = "decode it by `clusterlaunchcontrol.query_cancel`"
@@ -113,15 +115,15 @@ def _has_lags(outcome: Outcome) -> bool:
     return any(raw.code == LAG for raw in outcome.findings)
 
 
-def _depends_on_other_bits(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
+def _depends_on_other_bits(
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], expected: Expected
+) -> bool:
     """Return whether other undefined bits of responses change a launch."""
-    return any(_differs_with(bound, outcome, initial(), word) for word in OTHER_BITS)
+    return any(_differs_with(bound, outcome, initial(), word, expected) for word in OTHER_BITS)
 
 
-def _differs_with(bound: Bound, outcome: Outcome, initial: list[Any], word: int) -> bool:
+def _differs_with(bound: Bound, outcome: Outcome, initial: list[Any], word: int, expected: Expected) -> bool:
     """Return whether a word for the undefined bits of all responses changes a launch."""
-    from wsemu.launch.running import ran
-
     segments = [(np.array(data), writable) for data, (_, writable) in zip(initial, bound.segments, strict=True)]
     table = next(array for array in bound.program.constant_arrays if array.made == RESPONSES)
     place = int(bound.rows[table.row][1])
@@ -132,19 +134,18 @@ def _differs_with(bound: Bound, outcome: Outcome, initial: list[Any], word: int)
     responses[:, 2] |= np.uint32(word & ~CANCELED)
     responses[:, 3] = word
     responses[count, :2] = word
-    found, *_ = ran(
-        bound._replace(segments=segments), None, outcome.warp_instructions + 10_000, converged=_has_lags(outcome)
-    )
+    budget = outcome.warp_instructions + 10_000
+    how: dict[str, Any] = {"budget": budget, "converged": _has_lags(outcome), "expected": expected}
+    found, *_ = ran(bound._replace(segments=segments), None, **how)
     same = _same_value_stores(outcome)
     what, otherwise = ((one.status, [*one.executions], _list_others(one, same)) for one in (outcome, found))
     both = enumerate(zip(segments, bound.segments, strict=True))
     return what != otherwise or any(n != number and not np.array_equal(a, b) for n, ((a, _), (b, _)) in both)
 
 
-def _prove(bound: Bound, outcome: Outcome, initial: list[Any], places: Places) -> TakenClusters:
+def _prove(bound: Bound, outcome: Outcome, initial: list[Any], places: Places, expected: Expected) -> TakenClusters:
     """Try to prove the launch for all assignments."""
     from wsemu.launch.explore.taken_clusters import TakenClusters
-    from wsemu.launch.running import ran
 
     segments = [(data, writable) for data, (_, writable) in zip(initial, bound.segments, strict=True)]
     written = frozenset(n for n, (_, may) in enumerate(segments, FIRST_ARRAY) if may and may != UNWATCHED)
@@ -156,7 +157,9 @@ def _prove(bound: Bound, outcome: Outcome, initial: list[Any], places: Places) -
         successors = dict(pairwise(chain))
         plan = Plan(0, tuple(successors.get(n, count) for n in range(count)))
         copies = [(np.array(data), writable) for data, writable in segments]
-        how: dict[str, Any] = {"only": (start,), "plan": plan, "converged": _has_lags(outcome)}
+        how: dict[str, Any] = {
+            "only": (start,), "plan": plan, "converged": _has_lags(outcome), "expected": expected
+        }  # fmt: skip
         of_cluster = on_vm._replace(segments=copies)
         run = ran(of_cluster, None, **how)
         name_used_loads(run[0], bound.program)
@@ -231,8 +234,6 @@ def _run_with(
     bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], assignment: Assignment, where: str
 ) -> Assigned:
     """Return the differences of a run with another assignment."""
-    from wsemu.launch.running import ran
-
     segments = [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]
     plan = plan_clusters(bound.program, bound.configuration, assignment, bound.settings.sms)
     budget = 4 * outcome.warp_instructions + 1_000_000

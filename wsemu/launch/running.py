@@ -259,6 +259,15 @@ Ran = tuple["Outcome", "Tracer", "Callable[[], list[Any]]"]
 returns the initial contents of the arrays"""
 
 
+class Expected:
+    """Locations at which lanes may conflict, according to earlier runs of similar launches."""
+
+    def __init__(self) -> None:
+        self.suspects: Any = None
+        self.apart = False
+        """true if part of a warp executed a barrier in an earlier run"""
+
+
 def ran(
     bound: Bound,
     workers: int | None,
@@ -273,6 +282,7 @@ def ran(
     maps: tuple[tuple[int, int], ...] = (),
     first_granule: int = 0,
     plan: Plan | None = None,
+    expected: Expected | None = None,
 ) -> Ran:
     """Run a launch.  `budget` replaces the launch's own; `only` lists the CTAs to run, by default all; `strict` also
     reports several lanes that store one value; `converged` treats lanes of an operation on a phase as one.  On the
@@ -280,11 +290,12 @@ def ran(
     the same bytes by a bulk operation, only the lane `alone` performs it, counted from 1.  `joined` are plain stores
     that conflict with every access, except that two of them may store the same value.  `maps` are arrays that show
     which bytes of a segment are written.  `first_granule` is the block of 32 columns of tensor memory at which the
-    search for an allocation starts.  `plan` selects the clusters that requests cancel."""
+    search for an allocation starts.  `plan` selects the clusters that requests cancel.  Where the suspects are
+    `expected`, the VM runs once instead of twice; it adds further suspects."""
     checks = _list_checks(bound, strict, converged, first_granule, plan)
     if bound.settings.engine == "vm":
         checks.update(alone=alone, joined=joined, maps=maps)
-        return _run_on_vm(bound, workers, budget, only, checks)
+        return _run_on_vm(bound, workers, budget, only, checks, expected or Expected())
     if bound.settings.engine == "reference":
         return _run_on_reference(bound, budget, values, checks)
     raise UsageError(f'no engine {bound.settings.engine!r}: "vm" or "reference"')
@@ -332,8 +343,9 @@ def _list_sizes(bound: Bound, budget: int | None) -> dict[str, Any]:
 
 
 def _run_on_vm(
-    bound: Bound, workers: int | None, budget: int | None, only: tuple[int, ...], watched: dict[str, Any]
-) -> Ran:
+    bound: Bound, workers: int | None, budget: int | None, only: tuple[int, ...], watched: dict[str, Any],
+    expected: Expected,
+) -> Ran:  # fmt: skip
     """Run a launch on the VM.  `watched` are the fields of `Watch` besides the stored segments."""
     from wsemu.machine.run import Launch
     from wsemu.machine.tables import Watch
@@ -343,12 +355,15 @@ def _run_on_vm(
     guessed = stored is None and bound.memory is not None and "stores_anywhere" not in program.derived
     if guessed:  # addresses from memory usually lead to few allocations
         stored = frozenset(array.segment for array in bound.arrays if array.name in bound.names)
+    if expected.suspects:
+        watched |= {"suspects": expected.suspects, "apart": expected.apart, "tentative": True}
     run = Launch(
         program, configuration.grid, configuration.block, bound.rows, bound.segments, **_list_sizes(bound, budget),
         workers=_workers(bound) if workers is None else workers, descending=chosen.cta_order == "descending",
         watch=Watch(stored=stored, **watched), only=only, each=_advance(program.name),
     )  # fmt: skip
     outcome = run.run()
+    expected.suspects, expected.apart = run.watch.suspects, run.watch.apart
     if guessed and run.watch.stored is None:
         program.derived["stores_anywhere"] = True
     outcome = _adjust_counts(bound, outcome if outcome.written else as_comparable(program, outcome))

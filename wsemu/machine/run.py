@@ -18,7 +18,7 @@ from wsemu.machine.image import (
 )
 from wsemu.machine.memory.cell_bits import INTERVALS, MAX_INSTRUCTIONS, WIDTHS
 from wsemu.machine.memory.read_only_claims import Claims, written_bytes
-from wsemu.machine.memory.shadow_planes import WINDOWS_FROM, collide, merge_suspects, overlapping
+from wsemu.machine.memory.shadow_planes import WINDOWS_FROM, collide, covers, merge_suspects, overlapping
 from wsemu.machine.readout import event_of
 from wsemu.machine.state import (
     STEP,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from wsemu.machine.image import Bytes
+    from wsemu.machine.memory.shadow_planes import Suspects
 
 MOST_CTAS = 1 << 27
 """maximum number of CTAs that a launch may start; each needs 8 bytes"""
@@ -310,8 +311,12 @@ class Launch:
             or (self.watch.races and self._collide(machines))
         )
         suspects = merge_suspects([m.planes.suspects() for m in machines if m.planes])
-        if suspects:
-            apart = any(m.state[0]["apart"] for m in machines)
+        apart = any(m.state[0]["apart"] for m in machines)
+        if self.watch.tentative:
+            if not self._expects(suspects, machines, apart=apart):
+                self.watch = replace(self.watch, suspects=None, apart=False, tentative=False)
+                astray = True
+        elif suspects:
             self.watch = replace(self.watch, suspects=suspects, apart=apart)
             astray = True
         if astray:
@@ -332,6 +337,14 @@ class Launch:
             for leave in leaving:
                 leave()
         return merged, not astray
+
+    def _expects(self, suspects: Suspects, machines: list[Machine], *, apart: bool) -> bool:
+        """Return whether a run with the suspects of another launch was exact at all its own suspects.  Its cells must
+        not be smaller than those of the other launch."""
+        known = self.watch.suspects or {}
+        grains = [(int(m.segments[number]["grain"]), grain) for m in machines for number, (grain, _) in known.items()]
+        alike = all(own < 0 or own >= grain for own, grain in grains)
+        return alike and apart <= self.watch.apart and covers(known, suspects)
 
     def _grow(self, machine: Machine) -> None:
         """Enlarge the table that was full in a machine."""

@@ -106,6 +106,8 @@ class Watch:
     """true if data that is loaded through the read-only cache must not be written"""
     suspects: Suspects | None = None
     """locations at which lanes may conflict according to an earlier run: this run decides"""
+    tentative: bool = False
+    """the suspects are those of another launch: this run also records locations that are not among them"""
     first_granule: int = 0
     """granule of 32 columns of tensor memory at which the search for an allocation begins"""
     successors: tuple[int, ...] = ()
@@ -407,7 +409,9 @@ class Tables:
         if watch.races:
             readers = watch.suspects is None and not (self.width or watch.ordered or watch.named)
             readers &= len(self.image.code) <= UNNAMED
-            self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES), watch.windowed, readers)
+            marks = watch.suspects is None or watch.tentative
+            width = -(-count // LANES)
+            self.planes = Planes(self.segments, self.state, watch.suspects, width, watch.windowed, readers, marks)
 
     def _lay_out_mbarriers(self) -> None:
         """Lay out the tables of mbarriers, asynchronous operations and their groups."""

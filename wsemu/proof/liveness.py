@@ -104,6 +104,13 @@ def lane_bytes(program: Program) -> dict[int, int]:
 
     Rows that only vectors and matrices use are missing.
     """
+    if "lane bytes" not in program.derived:
+        program.derived["lane bytes"] = _find_lane_bytes(program)
+    found: dict[int, int] = program.derived["lane bytes"]
+    return found
+
+
+def _find_lane_bytes(program: Program) -> dict[int, int]:
     found: dict[int, int] = {}
     for fields in program.code.tolist():
         operation = OPERATIONS[NAMES[fields[0]]]

@@ -264,6 +264,12 @@ class VmSession(Spending):
     def bits(self) -> list[dict[int, int]]:
         return live_bits(self.program)
 
+    @functools.cached_property
+    def live_places(self) -> dict[tuple[frozenset[int], int, int], tuple[Any, Any]]:
+        """for the live rows at an instruction, and some lanes, what `_live_bytes` returns"""
+        found: dict[tuple[frozenset[int], int, int], tuple[Any, Any]] = self.program.derived.setdefault("places", {})
+        return found
+
     def _machine_count(self, grid: tuple[int, int, int]) -> int:
         """Return the number of machines: one for each CTA."""
         return math.prod(grid)
@@ -703,22 +709,32 @@ class VmSession(Spending):
         live = self.named.live if self.named else self.live
         if not lanes or pc >= len(live):
             return
-        chosen: Any = slice(None)
-        if lanes != (1 << LANES) - 1:
-            chosen = [lane for lane in range(LANES) if lanes >> lane & 1]
+        key = live[pc], pc, lanes
+        if key not in self.live_places:
+            self.live_places[key] = self._live_bytes(*key)
+        places, masks = self.live_places[key]
+        hashed.update((block[places] & masks).tobytes())
+        hashed.update(b"%d %d" % (pc, lanes))
+
+    def _live_bytes(self, live: frozenset[int], pc: int, lanes: int) -> tuple[Any, Any]:
+        """Return where the live bytes of some lanes are in the registers of their warp, and which bits of each are
+        live."""
         masks = self.bits[pc]
-        for row in sorted(live[pc]):
+        chosen = np.array([lane for lane in range(LANES) if lanes >> lane & 1])
+        places, bits = [np.zeros(0, np.int64)], [np.zeros(0, np.uint8)]
+        for row in sorted(live):
             size = self.widths.get(row)
             if size is None:
-                hashed.update(block[row : row + ROW].tobytes())
+                found, mask = np.arange(row, row + ROW), np.full(ROW, 255, np.uint8)
             elif size == 0:
-                hashed.update(b"%d" % (int(block[row : row + 4].view(np.uint32)[0]) & lanes))
+                found, mask = np.arange(row, row + 4), np.frombuffer(lanes.to_bytes(4, "little"), np.uint8)
             else:
-                held = block[row : row + size * LANES].reshape(LANES, size)[chosen]
-                if row in masks:
-                    held = held & np.frombuffer(masks[row].to_bytes(8, "little")[:size], np.uint8)
-                hashed.update(held.tobytes())
-        hashed.update(b"%d %d" % (pc, lanes))
+                found = (row + size * chosen[:, None] + np.arange(size)).ravel()
+                own = masks.get(row, -1).to_bytes(8, "little", signed=row not in masks)[:size]
+                mask = np.tile(np.frombuffer(own, np.uint8), len(chosen))
+            places.append(found)
+            bits.append(mask)
+        return np.concatenate(places), np.concatenate(bits)
 
     def stacks(self, machine: Machine, w: int, which: int, count: int) -> list[tuple[int, int, int]]:
         """Return (join, next instruction, lanes) of the entries of a stack."""

@@ -25,6 +25,7 @@ from wsemu.launch.explore.accesses import ACCESSES, find_kinds
 from wsemu.launch.explore.dropped_values import find_overwriting
 from wsemu.launch.explore.session import TRYING, VmSession
 from wsemu.machine import state as layout
+from wsemu.machine.memory.shadow_planes import find_marked
 from wsemu.machine.state import address_of
 from wsemu.machine.tables import Rooms, Watch
 from wsemu.machine.vm import Machine
@@ -51,6 +52,8 @@ MOST_BYTES = 1 << 28
 """maximum bytes of the written arrays, times the number of clusters"""
 MOST_CARRIED = 32
 """maximum number of runs that find bytes which a segment passes to the next one"""
+MOST_EVENTS = 1 << 17
+"""maximum number of events of a segment"""
 EXTRA = 6
 """number of segments after the first repeated state in judged runs"""
 _OF_SHAPES = [
@@ -75,12 +78,23 @@ class _Retry(Exception):
     """A table was too small, or further bytes pass between segments: the method starts again."""
 
 
+class _Log:
+    """Memory for the events of one segment, which all clusters share."""
+
+    def __init__(self, bound: Bound) -> None:
+        self.events = np.zeros(MOST_EVENTS, layout.EVENT)
+        self.addresses = np.empty(LANES * MOST_EVENTS, np.int64)
+        self.pcs = np.zeros(len(bound.program.code) + 1, np.uint8)
+        self.pcs[find_kinds(bound, ACCESSES)] = 1
+
+
 class _Cluster(VmSession):
     """A cluster on the VM; when all its warps wait, the host decides the response to its request."""
 
     def __init__(
-        self, bound: Bound, written: frozenset[int], rooms: Rooms, carried: set[int], owners: dict[int, Any] | None
-    ) -> None:
+        self, bound: Bound, written: frozenset[int], rooms: Rooms, carried: set[int], owners: dict[int, Any] | None,
+        log: _Log,
+    ) -> None:  # fmt: skip
         # replaces VmSession.__init__, which creates a machine for each CTA: here one machine runs the whole cluster
         self.bound, self.program, self.looking = bound, bound.program, TRYING
         self.asynchronous, self.named, self.rounds = True, None, True
@@ -99,6 +113,7 @@ class _Cluster(VmSession):
             configuration.dynamic_shared, watch, configuration.arch, 1, rooms, configuration.cluster,
             configuration.cluster != (1, 1, 1),
         )  # fmt: skip
+        self.machine.segments[SHARED]["tracked"] = layout.UNTRACKED  # the judged runs have the same accesses there
         self.machines = [self.machine]
         self.rooms, self.executed = rooms, 0
         self.withheld = np.zeros(bound.program.register_bytes // 8 + 1, np.int64)
@@ -106,15 +121,7 @@ class _Cluster(VmSession):
         state["withheld_registers"] = address_of(self.withheld)
         table = next(array for array in bound.program.constant_arrays if array.made == RESPONSES)
         state["withheld_table"] = int(bound.rows[table.row][1])
-        self._log()
-
-    def _log(self) -> None:
-        state = self.machine.state[0]
-        self.room = 1 << 17
-        self.events = np.zeros(self.room, layout.EVENT)
-        self.addresses = np.empty(LANES * self.room, np.int64)
-        self.pcs = np.zeros(len(self.program.code) + 1, np.uint8)
-        self.pcs[list(find_kinds(self.bound, ACCESSES))] = 1
+        self.room, self.events, self.addresses, self.pcs = MOST_EVENTS, log.events, log.addresses, log.pcs
         state["trace"], state["trace_room"] = address_of(self.events), self.room
         state["trace_pcs"], state["trace_addresses"] = address_of(self.pcs), address_of(self.addresses)
 
@@ -126,13 +133,14 @@ class _Cluster(VmSession):
         self._reset_arrays(cluster)
         return self.proceed()
 
-    def take(self, cluster: int) -> int:
+    def take(self, cluster: int, *, known: bool = False) -> int:
         """Answer a request with a cluster (with a failure if `cluster` is the number of clusters), and run until the
-        next request."""
+        next request.  If the next segment is `known`, its reads are not examined."""
         machine = self.machine
         state = machine.state[0]
-        self._forget_shared()
-        self._reset_arrays(cluster)
+        if not known:
+            self._forget_shared()
+            self._reset_arrays(cluster)
         machine.successors[int(state["taken"])] = cluster
         state["delivers"] = 1
         self._resume(state)
@@ -141,8 +149,7 @@ class _Cluster(VmSession):
     def proceed(self) -> int:
         machine = self.machine
         state = machine.state[0]
-        self.events[: int(state["trace_count"])] = np.zeros((), layout.EVENT)  # some events do not set all fields
-        state["trace_count"], state["trace_used"] = 0, 0
+        self._clear_events()
         most = 1 << 26
         state["budget"], state["patience"] = most, 1 << 40
         status = machine.entry(address_of(machine.state))
@@ -157,14 +164,24 @@ class _Cluster(VmSession):
             raise _RefusedError("a segment has too many events")
         return int(status)
 
+    def _clear_events(self) -> None:
+        """Remove the events of the last segment: some events do not set all fields."""
+        state = self.machine.state[0]
+        self.events[: int(state["trace_count"])] = np.zeros((), layout.EVENT)
+        state["trace_count"], state["trace_used"] = 0, 0
+
     def _forget_shared(self) -> None:
         """Mark shared and tensor memory as uninitialized, except the bytes that pass from one segment to the next."""
         machine, state = self.machine, self.machine.state[0]
         if state["shared_initialised"]:
             marks = machine.shared.reshape(2, -1)[1]
-            kept = marks[sorted(self.carried)].copy()
-            marks[:] = 0
-            marks[sorted(self.carried)] = kept
+            carried = sorted(self.carried)
+            kept, last = marks[carried].copy(), len(machine.ctas) - 1
+            room = len(marks) - (last << machine.window)
+            for cta in range(last + 1):
+                start = cta << machine.window
+                marks[start : start + room] = 0
+            marks[carried] = kept
             segment = machine.segments[SHARED]
             segment["initialised"], segment["unwritten"] = state["shared_initialised"], 1 << 40
         if state["columns"]:
@@ -213,7 +230,7 @@ class _Cluster(VmSession):
         """Yield each array that the segment has written: its number, and the offsets and values of the bytes."""
         for number in self.chosen:
             data = self.segments[number - FIRST_ARRAY][0]
-            offsets = np.flatnonzero(self.machine.maps[number][: data.nbytes])
+            offsets = find_marked(self.machine.maps[number][: data.nbytes])
             if len(offsets):
                 yield number, offsets, data[offsets]
 
@@ -283,6 +300,7 @@ class _Cluster(VmSession):
         return hashlib.blake2b(found.tobytes(), digest_size=16).digest()
 
     def close(self) -> None:
+        self._clear_events()
         self.machine.close()
 
 
@@ -315,6 +333,10 @@ class TakenClusters:
         self.known: dict[int, Any] | None = None
         """array -> the cluster that writes each byte; None until these clusters are known"""
         self.left = MOST_INSTRUCTIONS * bound.settings.effort
+
+    @functools.cached_property
+    def log(self) -> _Log:
+        return _Log(self.bound)
 
     def decide(self) -> None:
         """Decide the launch for all assignments, and set `refused` if it is not proven."""
@@ -356,6 +378,7 @@ class TakenClusters:
         self.followed: set[tuple[int, ...]] = set()
         """for each run so far, the cluster that starts and the clusters that it takes over"""
         self.judged: set[tuple[int, ...]] = set()
+        self._follow(0, ())  # the first that reads after a failed request what is carried there
         steps = self._find_steps()
         for number in range(self.count):  # each cluster starts once, and is taken once in each state
             self._follow(number, [(number + k + 1) % self.count for k in range(steps)])
@@ -398,14 +421,19 @@ class TakenClusters:
         may access different bytes of arrays."""
         if (start, *clusters) in self.followed:
             return
-        one = _Cluster(self.bound, self.arrays, self.rooms, self.carried, self.known)
+        known = self._count_known(start, clusters)
+        one = _Cluster(self.bound, self.arrays, self.rooms, self.carried, self.known, self.log)
         try:
-            status, states = one.begin(start), list[bytes]()
-            self._check(one, start, status, states, b"")
-            for cluster in [*clusters, self.count]:
+            status, states = one.begin(start), self.states[:known]
+            if not known:
+                self._check(one, start, status, states, b"")
+            for n, cluster in enumerate([*clusters, self.count], 1):
                 if status == layout.DONE:
                     raise _RefusedError("a cluster ends without a request that fails")
-                state = states[-1]
+                if n < known:
+                    status = one.take(cluster, known=True)
+                    continue
+                state = states[n - 1]
                 status = one.take(cluster)
                 self._check(one, cluster, status, states, state)
                 if cluster == self.count and status != layout.DONE:
@@ -425,6 +453,11 @@ class TakenClusters:
         if conflicts:
             self.left -= 3 * one.executed
             self._judge_run(start, clusters)
+
+    def _count_known(self, start: int, clusters: Sequence[int]) -> int:
+        """Return the number of segments of a run if a longer run has begun with all of them, otherwise 0."""
+        whole = (start, *clusters)
+        return len(whole) if any(run[: len(whole)] == whole for run in self.followed) else 0
 
     def _check(self, one: _Cluster, cluster: int, status: int, states: list[bytes], before: bytes) -> None:
         """Judge a segment, and compare it with the other segments from the same state."""

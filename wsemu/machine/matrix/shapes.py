@@ -47,7 +47,9 @@ METADATA = SPARSE_A + 1024
 """offset of the metadata of a sparse `a` in shared memory, which 64-bit registers hold"""
 NUMBERS = METADATA + 4 * LANES
 """64 elements of a row of `a` and of a column of `b`, of 64 bits, and sums of 16 of their products with exponents"""
-BUFFER = NUMBERS + 1024 + 64
+TURNED = NUMBERS + 1024 + 64
+"""up to 32 columns of 16 elements of `a`, as f32"""
+BUFFER = TURNED + 32 * 16 * 4
 """size of the buffer, in bytes"""
 
 

@@ -12,7 +12,19 @@ from wsemu.machine.agents.copies import COPIED, access_cell
 from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.collectors import collect
 from wsemu.machine.matrix.multiply import add_step, take_a, take_columns
-from wsemu.machine.matrix.shapes import A_CLASS, A_EXPONENT, B_CLASS, B_EXPONENT, B_SIGNIFICAND, RAW, SIZE_B, SUMS
+from wsemu.machine.matrix.shapes import (
+    A_CLASS,
+    A_EXPONENT,
+    A_SIGNIFICAND,
+    A_VALUE,
+    B_CLASS,
+    B_EXPONENT,
+    B_SIGNIFICAND,
+    RAW,
+    SIZE_B,
+    SUMS,
+    TURNED,
+)
 from wsemu.machine.matrix.tensor_accesses import ADDS, READS_OPERAND, fork, has_room, touch
 from wsemu.machine.matrix.tensor_operands import (
     EVERY_OTHER,
@@ -35,7 +47,15 @@ from wsemu.machine.matrix.tensor_operands import (
 )
 from wsemu.machine.matrix.tensor_rights import owns_columns
 from wsemu.machine.matrix.tensor_scales import add_scaled, scale_operands
-from wsemu.machine.matrix.tensor_shapes import COLUMNS_WRITTEN, FLAGS, OF_INTEGERS, OF_SPARSE, ROWS_WRITTEN, UNPACKED
+from wsemu.machine.matrix.tensor_shapes import (
+    COLUMNS_WRITTEN,
+    FLAGS,
+    OF_INTEGERS,
+    OF_SPARSE,
+    ROWS_WRITTEN,
+    SPANS,
+    UNPACKED,
+)
 from wsemu.machine.matrix.tensor_sparse import (
     gather_sparse_a,
     is_unmodelled,
@@ -43,10 +63,10 @@ from wsemu.machine.matrix.tensor_sparse import (
     mark_absent,
     metadata_columns,
 )
-from wsemu.machine.matrix.tiles import SMALL, add_integers
+from wsemu.machine.matrix.tiles import SMALL, WIDEST, add_integers, add_multiples, find_span
 from wsemu.machine.memory.cell_bits import BULK
 from wsemu.machine.records import product_at, record_finding, shape_at
-from wsemu.machine.scalars import load_i64, load_u8, load_u32, store_i64, store_u8, store_u32
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store_i64, store_u8, store_u32
 from wsemu.machine.state import DONE, MULTIPLIES_FLOATS, TRAP
 from wsemu.machine.sync.events import log, note_operand, report_failure
 from wsemu.machine.sync.lane_clocks import inherit_known
@@ -461,6 +481,7 @@ def multiply_rows(m, p, first, member):
         unpack_columns(m, p, s, member)
     for row in range(0, p.rows, 16):
         special = 0
+        span = 0
         for block in range(p.n >> 3):
             if block == 0 or (p.in_columns and p.layout >= HALVES):
                 if p.sparse:
@@ -473,8 +494,13 @@ def multiply_rows(m, p, first, member):
                 if p.kind == SCALED:
                     special |= SMALL
                     special |= scale_operands(m, p, member, row, 0, m.matrix + A_EXPONENT, m.matrix + A_CLASS)
+                span = find_rows_span(m, p, s)
+            flags = special | load_u8(m.columns_scratch + FLAGS + block)
+            if flags == 0 and add_block_exactly(m, p, s, member, row, block, span):
+                mark_block(m, p, member, row, 8 * block)
+                continue
             load_block(m, p, s, member, row, 8 * block)
-            add_block(m, p, s, block, special | load_u8(m.columns_scratch + FLAGS + block))
+            add_block(m, p, s, block, flags)
             store_block(m, p, s, member, row, 8 * block)
 
 
@@ -493,6 +519,47 @@ def unpack_columns(m, p, s, member):
         if p.kind == SCALED:
             special |= scale_operands(m, p, member, 8 * block, 1, to + B_EXPONENT, to + B_CLASS)
         store_u8(m.columns_scratch + FLAGS + block, special)
+        span = -1
+        if may_be_exact(p, s):
+            span = find_span(to, B_SIGNIFICAND, B_EXPONENT, 4 * s.groups * s.parts, s.b_mantissa)
+        store_i64(m.columns_scratch + SPANS + 8 * block, span)
+
+
+@compiled
+def may_be_exact(p, s):
+    """Return whether sums of a product may be computed without rounding, if their values allow it."""
+    return s.what == MULTIPLIES_FLOATS and s.bytes == 4 and p.sparse == 0 and p.kind < SCALED and p.masked == 0
+
+
+@compiled
+def find_rows_span(m, p, s):
+    """Return the span of 16 rows of `a`, and write them as columns; -1 if sums must be rounded."""
+    if not may_be_exact(p, s):
+        return -1
+    span = find_span(m.matrix, A_SIGNIFICAND, A_EXPONENT, 8 * s.groups * s.parts, s.a_mantissa)
+    if span >= 0:
+        for r in range(2 * s.groups):
+            for x in range(s.parts):
+                source = m.matrix + A_VALUE + 4 * LANES * (r * s.parts + x)
+                to = m.matrix + TURNED + 64 * 4 * ((r >> 1) * s.parts + x) + 32 * (r & 1)
+                for lane in range(LANES):
+                    store_u32(to + 64 * (lane & 3) + 4 * (lane >> 2), load_u32(source + 4 * lane))
+    return span
+
+
+@compiled
+def add_block_exactly(m, p, s, member, row, block, span):
+    """Add all products of 16 x 8 elements without rounding; return whether their values allow that."""
+    span |= load_i64(m.columns_scratch + SPANS + 8 * block)
+    if span <= 0:
+        return False
+    low = lowest_bit(span)
+    if low > 48 or span >> (low + WIDEST):
+        return False
+    column = 8 * block
+    first = word_index(member, row_lane(p, row, column), p.column + column_distance(p, column))
+    place, count = m.columns + 4 * first, 4 * s.groups * s.parts
+    return add_multiples(m.matrix + TURNED, unpacked_block(m, block), place, 512, count, p.adds, low)
 
 
 @compiled
@@ -523,6 +590,24 @@ def load_block(m, p, s, member, row, column):
             if p.adds:
                 value = load_u32(at + 4 * i) & mask
             store_u32(m.matrix + SUMS + 4 * (8 * i + q), value)
+
+
+@compiled
+def mark_block(m, p, member, row, column):
+    """Mark the sums of 16 x 8 elements as initialized, if the elements are."""
+    columns, written = m.columns_scratch + COLUMNS_WRITTEN + column, m.columns_written
+    rows = m.columns_scratch + ROWS_WRITTEN + row
+    low, high = load_i64(rows), load_i64(rows + 8)
+    first = word_index(member, row_lane(p, row, column), p.column + column_distance(p, column))
+    for c in range(8):
+        at = written + first + 128 * c
+        known = load_u8(columns + c) * WRITTEN
+        of_low, of_high = low & known, high & known
+        if p.adds:
+            of_low &= load_i64(at)
+            of_high &= load_i64(at + 8)
+        store_i64(at, of_low)
+        store_i64(at + 8, of_high)
 
 
 @compiled

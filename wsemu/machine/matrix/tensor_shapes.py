@@ -27,7 +27,9 @@ UNPACKED = FACTORS + 4096
 """offset of all columns of b, unpacked by blocks"""
 FLAGS = UNPACKED + BLOCKS * SIZE_B
 """offset of the flags of each block"""
-SCRATCH_BYTES = FLAGS + BLOCKS
+SPANS = FLAGS + BLOCKS
+"""offset of the bits that the elements of each block have, as fixed-point numbers"""
+SCRATCH_BYTES = SPANS + 8 * BLOCKS
 OF_INTEGERS = 2 * len(FLOATS) ** 2
 """first row of integers; a row of floats is found by the types of a, b, and the sum"""
 OF_SPARSE = OF_INTEGERS + len(INTEGERS) ** 2

@@ -453,6 +453,77 @@ def add_floats(
     return rows.values[0]
 
 
+# -- sums without rounding ---------------------------------------------------------------------------------------------
+
+UNIT = 28
+"""the lowest bit of a span represents 2 ** -UNIT"""
+WIDEST = 8
+"""maximum number of bits of a span whose products, and sums of them, f32 represents without rounding"""
+V16F = ir.VectorType(F32, 16)
+
+
+@emitted
+def find_span(
+    b: Builder, to: Value, significands: Value, exponents: Value, count: Value, mantissa: Value
+) -> Value:  # fmt: skip
+    """Return the bits that some element has, as fixed-point numbers of 64 bits; a negative number if some element needs
+    others.  `count` is the number of elements in units of 8."""
+    with _loop(b, I64(0), count, _constant(V8W, 0)) as loop:
+        (found,) = loop.values
+        place = b.mul(loop.number, I64(4 * N))
+        x = b.load(_at(b, to, b.add(significands, place), V8), align=4)
+        negative = b.ashr(x, _constant(V8, 31))
+        size = b.sub(b.xor(x, negative), negative)
+        up = b.load(_at(b, to, b.add(exponents, place), V8), align=4)
+        up = b.add(up, _all(b, b.sub(I64(UNIT), mantissa), N))
+        nothing = b.icmp_unsigned("==", size, _constant(V8, 0))
+        inside = b.icmp_unsigned("<=", up, _all(b, b.sub(I64(62), mantissa), N))
+        bits = b.shl(b.zext(size, V8W), b.zext(b.select(inside, up, _constant(V8, 0)), V8W))
+        bits = b.select(inside, bits, _constant(V8W, -1 << 63))
+        loop.then = [b.or_(found, b.select(nothing, _constant(V8W, 0), bits))]
+    return llvm(b, "llvm.vector.reduce.or", I64, loop.values[0])
+
+
+@emitted
+def add_multiples(
+    b: Builder, rows: Value, columns: Value, sums: Value, distance: Value, count: Value, adds: Value, low: Value
+) -> Value:  # fmt: skip
+    """Add products to 16 x 8 sums without rounding, and return 1; if some sum is not a small multiple of the products'
+    unit, do nothing and return 0.
+
+    `rows` is the address of `count` columns of 16 elements of `a`, `columns` that of the buffer with `b`.  A column of
+    sums begins `distance` bytes after the previous one.  `low` is the lowest bit of the elements."""
+    exponent = b.trunc(b.add(b.mul(b.sub(I64(UNIT), low), I64(2)), I64(127)), I32)
+    scale = b.bitcast(splat(b, b.shl(exponent, I32(23)), 16), V16F)
+    integers = splat(b, ir.Constant(F32, 1.5 * 2.0**23), 16)
+    most = splat(b, ir.Constant(F32, 2.0**22), 16)
+    keep = splat(b, b.icmp_unsigned("!=", adds, I64(0)), 16)
+    places = [pointer(b, b.add(sums, b.mul(distance, I64(column))), V16F) for column in COLUMNS]
+    good = ir.Constant(ir.VectorType(I1, 16), [1] * 16)
+    before = []
+    for place in places:
+        held = b.select(keep, b.load(place, align=4), ir.Constant(V16F, [0.0] * 16))
+        before.append(held)
+        scaled = b.fmul(held, scale)
+        whole = b.fcmp_ordered("==", b.fsub(b.fadd(scaled, integers), integers), scaled)
+        small = b.fcmp_ordered("<=", llvm(b, "llvm.fabs", V16F, scaled), most)
+        good = b.and_(good, b.and_(whole, small))
+    every = b.icmp_unsigned("==", b.bitcast(good, ir.IntType(16)), ir.Constant(ir.IntType(16), 0xFFFF))
+    with b.if_then(every):
+        for first in (0, 4):
+            with _loop(b, I64(0), count, *before[first : first + 4]) as loop:
+                a = b.load(_at(b, rows, b.mul(loop.number, I64(64)), V16F), align=4)
+                row = b.add(columns, b.add(b.mul(loop.number, I64(4 * N)), I64(B_VALUE)))
+                then = []
+                for q, total in enumerate(loop.values, first):
+                    x = b.load(_at(b, row, I64(4 * q), F32), align=4)
+                    then.append(b.fadd(total, b.fmul(a, splat(b, x, 16))))
+                loop.then = then
+            for place, total in zip(places[first : first + 4], loop.values, strict=True):
+                b.store(b.fadd(total, ir.Constant(V16F, [0.0] * 16)), place, align=4)  # -0 becomes 0
+    return b.zext(every, I64)
+
+
 _Ranges = tuple[Value, Value, Value, Value]
 """first and last register, first and last part of the products that a step adds"""
 

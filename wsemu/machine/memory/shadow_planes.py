@@ -168,13 +168,15 @@ class Planes:
         width: int = 1,
         windowed: bool = False,
         readers: bool = False,
+        marks: bool = True,
     ) -> None:
         """Create planes for the segments of a machine.
 
         `suspects` are the bytes where an earlier run found that lanes may conflict: there, this run checks lanes
         exactly. `width` is the number of warps that may be alive, in units of 32. If `windowed`, large segments have
-        windows. `readers`: cells may be READERS.
+        windows. `readers`: cells may be READERS. `marks`: this run records suspects.
         """
+        self.records_suspects = marks
         self.windowed = windowed
         self.windows: dict[int, _Window] = {}
         self.elements_of_set = width * SET_ELEMENTS
@@ -222,7 +224,7 @@ class Planes:
         if number in self._left:
             self._left[number] = [(low << before - grain, high << before - grain) for low, high in self._left[number]]
         segment["grain"] = grain
-        if before < 0 and not self.exact:
+        if before < 0 and self.records_suspects:
             self.marks[number] = np.zeros(int(segment["bytes"]) + MARGIN, np.uint8)
             segment["marks"] = address_of(self.marks[number])
         return True
@@ -505,6 +507,15 @@ def merge_suspects(found: list[Suspects]) -> Suspects:
             known[find_marked(marks)] = 1
             result[number] = (min(least, grain), known)
     return result
+
+
+def covers(suspects: Suspects, others: Suspects) -> bool:
+    """Return whether suspects include all others."""
+    for number, (_, marks) in others.items():
+        found = find_marked(marks)
+        if len(found) and (number not in suspects or not suspects[number][1][found].all()):
+            return False
+    return True
 
 
 def _merge_stretches(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
