@@ -107,7 +107,7 @@ class GroupProgram(NamedTuple):
         mask, counter = ("%k", "%c") if self.matches else ("%m", "%n")
         first = {
             "lane": f"brev.b32 %f, {mask}; bfind.shiftamt.u32 %f, %f; setp.ne.u32 %q, %f, %l;",
-            "rank": f"and.b32 %s, {mask}, %lanemask_lt; setp.ne.u32 %q, %s, 0;",
+            "rank": f"mov.u32 %s, %lanemask_lt; and.b32 %s, {mask}, %s; setp.ne.u32 %q, %s, 0;",
             "last": f"bfind.u32 %f, {mask}; setp.ne.u32 %q, %f, %l;",
         }[self.elects]
         size = f"popc.b32 %s, {mask}; mul.lo.u32 %s, %s, {self.times};"
@@ -118,8 +118,8 @@ class GroupProgram(NamedTuple):
             "itself": "",
         }[self.source]
         rank = {
-            "below": f"and.b32 %s, {mask}, %lanemask_lt; popc.b32 %r, %s;",
-            "up": f"and.b32 %s, {mask}, %lanemask_le; popc.b32 %r, %s;",
+            "below": f"mov.u32 %s, %lanemask_lt; and.b32 %s, {mask}, %s; popc.b32 %r, %s;",
+            "up": f"mov.u32 %s, %lanemask_le; and.b32 %s, {mask}, %s; popc.b32 %r, %s;",
             "lane": "mov.u32 %r, %l;",
         }[self.rank]
         return f"""

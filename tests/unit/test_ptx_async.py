@@ -473,7 +473,7 @@ def run(kernel: Any, block: int, arguments: Callable[[], tuple[Any, ...]]) -> tu
 
 
 COPIED = """
-setp.ne.u32 %p2, %tid.x, 0; @%p2 bra $end;
+mov.u32 %r5, %tid.x; setp.ne.u32 %p2, %r5, 0; @%p2 bra $end;
 mbarrier.init.shared.b64 [%r7], 1; fence.mbarrier_init.release.cluster;
 mbarrier.arrive.expect_tx.shared.b64 _, [%r7], 64;
 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 64, [%r7];

@@ -199,8 +199,10 @@ THREADS = """
 .reg .b32 %i, %r, %n;
 .reg .b64 %p, %at;
 mov.u32 %i, %tid.z;
-mad.lo.u32 %i, %i, 3, %tid.y;
-mad.lo.u32 %i, %i, 7, %tid.x;
+mov.u32 %n, %tid.y;
+mad.lo.u32 %i, %i, 3, %n;
+mov.u32 %n, %tid.x;
+mad.lo.u32 %i, %i, 7, %n;
 mul.wide.u32 %at, %i, 8;
 ld.param.u64 %p, [results];
 add.u64 %p, %p, %at;

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.frontend.ptx import variables
+from wsemu.frontend.ptx.agreement import check_operands
 from wsemu.frontend.ptx.availability import check_available
+from wsemu.frontend.ptx.combinations import check_modifiers
 from wsemu.frontend.ptx.emit import AXES, COLORS, REGISTER_TYPES, Emitter, Place
 from wsemu.frontend.ptx.excerpt import loc_span
 from wsemu.frontend.ptx.forms import UnhandledForm
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 _REGISTERS, _CHAIN, _BYTES = (
     INPUT_LIMITS[name].most for name in ("ptx-registers", "ptx-inlined-at", "ptx-variables-bytes")
 )
+_TYPED = "usf"
+"""first letters of the types that are neither a bit size nor `pred`"""
 _WRAPPED = frozenset(
     ("bar", "barrier", "mbarrier", "cp", "setmaxnreg", "elect", "wgmma", "ldmatrix", "stmatrix", "tcgen05")
 )
@@ -111,6 +115,8 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
         e.emit_unsupported(f"`{'.'.join((instruction.opcode, *instruction.modifiers))}` with these operands")
     if e.modelled:
         check_available(e, instruction)
+        check_modifiers(e, instruction)
+        check_operands(e, instruction)
     e.span, e.stack = place
 
 
@@ -193,6 +199,8 @@ def _declare_range(e: Emitter, variable: Variable, scope: dict[str, Register | P
     first = len(types)
     e.graph.declared.append((first, variable.count, variable.name))
     types.extend([REGISTER_TYPES[variable.type]] * variable.count)
+    if variable.type[0] in _TYPED:
+        e.register_types.update(dict.fromkeys(range(first, first + variable.count), variable.type))
     scope.update(zip(names, range(first, first + variable.count), strict=True))
 
 
@@ -200,6 +208,8 @@ def graph_registers(e: Emitter, variable: Variable) -> Register:
     """Return the graph's register for a declared one."""
     register = e.graph.new(REGISTER_TYPES[variable.type])
     e.graph.declared.append((register, 0, variable.name))
+    if variable.type[0] in _TYPED:
+        e.register_types[register] = variable.type
     return register
 
 

@@ -120,6 +120,8 @@ class Emitter(Steps):
         self.scopes: dict[str, dict[str, Register | Place]] = {}
         """for each file, the meaning of the names declared outside its functions"""
         self.reached = reached
+        self.register_types: dict[Register, str] = {}
+        """types of the declared registers, except bit-size types and `pred`"""
         self.carry: Register | None = None
         """register of the carry flag; None: nothing has used it since the last call, which does not preserve it"""
         self.stack_memory: Stack | None = None
