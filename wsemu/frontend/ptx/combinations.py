@@ -60,7 +60,7 @@ def modifier_problem(opcode: str, modifiers: tuple[str, ...]) -> str:
     """Return why ptxas rejects the modifiers of an instruction; empty if they agree."""
     given = frozenset(modifiers)
     if opcode in _ONCE:
-        twice = next((m for m in modifiers if modifiers.count(m) > 1), "")
+        twice = next((m for m in modifiers if modifiers.count(m) > 1 and m != "sync"), "")
         if twice:
             return f"has .{twice} twice"
         if rounding := sorted(given & ROUNDINGS):
