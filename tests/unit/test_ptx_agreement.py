@@ -25,7 +25,7 @@ REJECTED = {
     "ld.global.v2.u32 {%rd4, %r5}, [%rd1];": "`%r5` has 32 bits, and an element before it has 64",
     "st.global.u32 [%rd1], %f1;": "`%f1` has type .f32, which does not agree with .u32",
     "st.global.f32 [%rd1], 1;": "an integer literal does not agree with .f32",
-    "st.shared.u32 [64], %r4;": "a number is no address of `st.shared.u32`",
+    "st.shared.u32 [1.5], %r4;": "`st.shared.u32` takes an integer or a register as address",
     "atom.global.add.u32 %r4, [%rd1], %h1;": "`%h1` has type .b16, which does not agree with .u32",
     "ld.global.f16x2 %r4, [%rd1];": "`ld.global.f16x2` has no type .f16x2",
     "ld.global.global.u32 %r4, [%rd1];": "`ld.global.global.u32` has .global twice",

@@ -76,7 +76,7 @@ def test_header():
 def test_kernels_and_their_parameters():
     file = module(
         ".visible .entry _Z1kPf(\n.param .u64 .ptr .global .align 1 p_0,\n.param .align 8 .b8 p_1[24]\n)\n"
-        ".maxntid 256, 1, 1\n.minnctapersm 2\n.reqntid 64\n{ ret; }\n.weak .entry other { }"
+        ".maxntid 256, 1, 1\n.minnctapersm 2\n.maxnreg 64\n{ ret; }\n.weak .entry other { }"
     )
     kernel = file.functions["_Z1kPf"]
     assert kernel.is_entry
@@ -88,7 +88,7 @@ def test_kernels_and_their_parameters():
     assert {name: d.values for name, d in kernel.directives.items()} == {
         "maxntid": (256, 1, 1),
         "minnctapersm": (2,),
-        "reqntid": (64,),
+        "maxnreg": (64,),
     }
     assert file.functions["other"].body.statements == ()
 
@@ -147,11 +147,11 @@ def test_initializers(text, expected):
 
 def test_sources_and_what_is_passed_over():
     file = module(
-        '.file 1 "a.cu"\n.file 2 "b.cuh", 1700000000, 345\n.alias f, g;\n.pragma "nounroll";\n'
-        ".section .debug_str\n{\n$L__info_string0:\n.b8 97,0\n.b32 .debug_abbrev\n}\n.unheard of 1 2\n.func f { }"
+        '.file 1 "a.cu"\n.file 2 "b.cuh", 1700000000, 345\n.func g { }\n.func f;\n.alias f, g;\n.pragma "nounroll";\n'
+        ".section .debug_str\n{\n$L__info_string0:\n.b8 97,0\n.b32 .debug_abbrev\n}\n.unheard of 1 2\n"
     )
     assert file.sources == {1: "a.cu", 2: "b.cuh"}
-    assert list(file.functions) == ["f"]
+    assert list(file.functions) == ["g", "f"]
 
 
 def test_the_tokens_in_a_section_are_left_out_but_still_checked() -> None:

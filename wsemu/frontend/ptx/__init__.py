@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wsemu.frontend.ptx.module import Entry, Module, Parameter, link, parse, variable_size
+from wsemu.frontend.ptx.module import Entry, Module, Parameter, link, parse
+from wsemu.frontend.ptx.sizes import variable_size
 
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.lower import compile_entry

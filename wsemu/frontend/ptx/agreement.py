@@ -87,7 +87,7 @@ _TYPES = {
     "selp": _MEMORY_TYPES - {"b8", "u8", "s8", "b128"},
     "mov": _MEMORY_TYPES - {"b8", "u8", "s8"} | {"pred"},
 }
-"""opcode -> its types"""
+"""opcode -> the types that it has"""
 _NAMES = frozenset(("mov", "cvt", "cvta", "mapa"))
 """instructions that also read special registers or addresses of variables"""
 _DISCARDS = frozenset(("atom", "shfl", "match", "mbarrier", "elect"))
@@ -163,14 +163,13 @@ def _check_elements(e: Emitter, instruction: Instruction, vector: Vector) -> Non
 
 
 def _check_addresses(e: Emitter, instruction: Instruction) -> None:
-    """Raise a KernelError for a number in brackets, which only local memory permits, and for a register that holds no
-    address."""
+    """Raise a KernelError for a floating-point literal or register in brackets."""
     for operand in instruction.operands:
         if type(operand) is not Address:
             continue
         if isinstance(operand.base, Number):
-            if operand.base.is_float_bits or "local" not in instruction.modifiers:
-                message = f"a number is no address of `{_spelling(instruction)}`"
+            if operand.base.is_float_bits:
+                message = f"`{_spelling(instruction)}` takes an integer or a register as address"
                 raise e.error(operand.at, message, "put the address into a register")
             continue
         register = _register(e, operand.base.text)
@@ -181,7 +180,7 @@ def _check_addresses(e: Emitter, instruction: Instruction) -> None:
 
 def _check_operand(e: Emitter, instruction: Instruction, operand: Operand, expected: Expectation) -> None:
     if type(operand) is Number:
-        if not _is_literal_of(operand, expected.type):
+        if not _fits_literal(operand, expected.type):
             raise _literal_error(e, instruction, operand, expected.type)
     elif type(operand) is Name:
         register = _register(e, operand.text)
@@ -198,7 +197,7 @@ def _check_operand(e: Emitter, instruction: Instruction, operand: Operand, expec
 
 
 def _is_vector(e: Emitter, name: Name) -> bool:
-    """Return whether a name is that of a register of vector type (5.4.2)."""
+    """Return whether a name belongs to a register of vector type (5.4.2)."""
     return any(f"{name.text}.x" in scope for scope in e.names)
 
 
@@ -212,8 +211,8 @@ def _agrees(bits: int, declared: str, expected: Expectation) -> bool:
     return type_[0] in _INTEGER_KINDS and declared[0] in _INTEGER_KINDS
 
 
-def _is_literal_of(number: Number, type_: str) -> bool:
-    """Return whether a literal may be a source of that type: half precision has no literals."""
+def _fits_literal(number: Number, type_: str) -> bool:
+    """Return whether a literal may be a source operand: no literal has half precision."""
     if type_ in ("f32", "f64"):
         return bool(number.is_float_bits)
     if type_ not in _INTEGERS:

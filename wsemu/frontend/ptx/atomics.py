@@ -23,7 +23,7 @@ from wsemu.frontend.ptx.memory import (
     strong_bits,
     undefined_in_local,
 )
-from wsemu.frontend.ptx.module import TYPE_BYTES
+from wsemu.frontend.ptx.sizes import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Instruction, Sink
 from wsemu.model.isa import (
     ACQUIRES,

@@ -16,8 +16,8 @@ from wsemu.frontend.ptx.forms import UnhandledForm
 from wsemu.frontend.ptx.heap import watch
 from wsemu.frontend.ptx.inlining import find_own_file
 from wsemu.frontend.ptx.memory import spelling
-from wsemu.frontend.ptx.module import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.recursion import check_ways
+from wsemu.frontend.ptx.sizes import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.syntax import (
     Block,
     Instruction,
@@ -39,6 +39,7 @@ from wsemu.model.toolkit import is_toolkit_header
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wsemu.frontend.assemble.graph import Block as GraphBlock
     from wsemu.frontend.assemble.graph import Register
     from wsemu.frontend.ptx.emit import Frame
 
@@ -61,7 +62,7 @@ def walk(e: Emitter, block: Block) -> None:
     scope: dict[str, Register | Place] = {}
     e.names.append(scope)
     frame = e.frames[-1]
-    frame.labels.append({s.name: e.new_block() for s in block.statements if type(s) is Label})
+    frame.labels.append(_labels(e, block))
     for statement in block.statements:
         kind = type(statement)
         if kind is Instruction:
@@ -84,6 +85,17 @@ def walk(e: Emitter, block: Block) -> None:
             e.refuse(statement)
     frame.labels.pop()
     e.names.pop()
+
+
+def _labels(e: Emitter, block: Block) -> dict[str, GraphBlock]:
+    """Return the graph's block for each label of a block of statements."""
+    labels: dict[str, GraphBlock] = {}
+    for statement in block.statements:
+        if type(statement) is Label:
+            if statement.name in labels:
+                raise e.error(statement.at, f"the label `{statement.name}` is there twice", "rename one of them")
+            labels[statement.name] = e.new_block()
+    return labels
 
 
 def _instruction(e: Emitter, instruction: Instruction) -> None:
@@ -147,6 +159,8 @@ def _elements(e: Emitter, variable: Variable) -> Iterator[tuple[str, Register | 
 def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) -> None:
     """Add a variable, or a range of registers, to a scope."""
     check_size(e, variable)
+    if variable.name in scope and not variable.count:
+        raise _declared_twice(e, variable, variable.name)
     if variable.space == "reg":
         if variable.count:
             _declare_range(e, variable, scope)
@@ -162,6 +176,10 @@ def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) 
         scope[variable.name] = variables.CallParameter(variable)
     else:
         scope[variable.name] = _static(e, variable)
+
+
+def _declared_twice(e: Emitter, variable: Variable, name: str) -> KernelError:
+    return e.error(variable.at, f"`{name}` is declared twice", "rename it, or declare it in a block of its own")
 
 
 def check_size(e: Emitter, variable: Variable) -> None:
@@ -190,6 +208,8 @@ def _declare_range(e: Emitter, variable: Variable, scope: dict[str, Register | P
     if count > _REGISTERS:
         raise e.excess("ptx-registers", count, variable.at)
     names = [f"{variable.name}{n}" for n in range(variable.count)]
+    if scope and (twice := next((name for name in names if name in scope), "")):
+        raise _declared_twice(e, variable, twice)
     if not _is_number(variable):
         scope.update(dict.fromkeys(names, _unknown(variable)))
         for name in names if variable.type == "b128" else ():

@@ -10,10 +10,11 @@ from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.heap import allocate as allocate_block
 from wsemu.frontend.ptx.heap import release as release_block
 from wsemu.frontend.ptx.lifetimes import Lifetime
-from wsemu.frontend.ptx.module import variable_size
 from wsemu.frontend.ptx.printing import print_values, read_argument, show_assertion
 from wsemu.frontend.ptx.reach import candidates
 from wsemu.frontend.ptx.recursion import again, allocate, allocates, enter, pieces, release, stack
+from wsemu.frontend.ptx.sizes import variable_size
+from wsemu.frontend.ptx.steps import BITS
 from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Number, Operand, Sink, Variable, Vector
 from wsemu.frontend.ptx.variables import CallParameter
 from wsemu.model.input_limits import INPUT_LIMITS
@@ -46,6 +47,8 @@ def call(e: Emitter, instruction: Instruction) -> None:
         e.emit_unsupported(f"the call of `{name}`, which is defined elsewhere,")
     else:
         home, function = found
+        if function.is_entry:
+            raise e.error(target.at, f"`{name}` is a kernel", "call a device function, or launch it from the host")
         _emit_under_guard(e, lambda: _direct(e, home, function, results, arguments))
     e.carry = None
 
@@ -125,8 +128,16 @@ def _check_count(e: Emitter, function: Function, results: Operands, arguments: O
 
 
 def _check_size(e: Emitter, function: Function, operand: Operand, variable: Variable) -> None:
-    """Raise a KernelError if a `.param` variable that a call passes differs in size from the parameter or result."""
+    """Raise a KernelError if a variable or register that a call passes differs in size from the parameter or result."""
     found = e.lookup(operand) if isinstance(operand, Name) else None
+    if isinstance(found, int) and isinstance(operand, Name) and variable.space == "reg" and _is_scalar(variable):
+        bits = BITS[REGISTER_TYPES[variable.type]]
+        if e.bits(found) != bits:
+            raise e.error(
+                operand.at,
+                f"`{operand.text}` has {e.bits(found)} bits, `{variable.name}` of `{function.name}` {bits}",
+                "declare both with the same type",
+            )
     if isinstance(found, CallParameter) and variable.space != "reg":
         passed, declared = variable_size(found.variable), variable_size(variable)
         if passed != declared:
@@ -135,6 +146,10 @@ def _check_size(e: Emitter, function: Function, operand: Operand, variable: Vari
                 f"`{found.variable.name}` has {passed:,} bytes, `{variable.name}` of `{function.name}` {declared:,}",
                 "declare both with the same type",
             )
+
+
+def _is_scalar(variable: Variable) -> bool:
+    return variable.vector == 1 and variable.type in REGISTER_TYPES
 
 
 def _bind_call_places(

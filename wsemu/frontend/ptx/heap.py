@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.frontend.assemble.graph import TRUE
-from wsemu.frontend.ptx.module import TYPE_BYTES
+from wsemu.frontend.ptx.sizes import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Address, Block, Both, Instruction, Name, Number, Vector
 from wsemu.frontend.ptx.variables import CallParameter
 from wsemu.model.addresses import ALLOCATED

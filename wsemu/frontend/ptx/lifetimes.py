@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wsemu.frontend.assemble.flow import repeated_blocks
 from wsemu.frontend.assemble.graph import Instruction
-from wsemu.frontend.ptx.module import variable_size
 from wsemu.frontend.ptx.outliving import find_outliving, list_bits
+from wsemu.frontend.ptx.sizes import variable_size
 from wsemu.frontend.ptx.stops import insert_stop
 from wsemu.frontend.ptx.variables import ONLY_LOCAL, encode_extent
 from wsemu.model.addresses import LOOKED_UP

@@ -18,9 +18,9 @@ from wsemu.frontend.assemble.graph import TRUE, Register
 from wsemu.frontend.ptx.emit import Emitter
 from wsemu.frontend.ptx.forms import UnhandledForm, pick_flags
 from wsemu.frontend.ptx.heap import heap_place
-from wsemu.frontend.ptx.module import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.short_addresses import SPACES as SMALL
 from wsemu.frontend.ptx.short_addresses import extend_address
+from wsemu.frontend.ptx.sizes import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand
 from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter, FramePlace, LocalPlace
 from wsemu.model.data import NamedTuple

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from wsemu.frontend.ptx.sizes import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.source import Source
 from wsemu.frontend.ptx.sources import find_sources
 from wsemu.frontend.ptx.syntax import Function, Variable
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
 Kind = Literal["address", "value", "number"]
 """kind of argument to which a parameter is bound: an array by its address, or bytes; `number`: bytes that contain no
 address"""
-TYPE_BYTES = {
-    **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64, 128)},
-    "f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4, "tf32": 4, "f32": 4, "f64": 8,
-    "texref": 8, "samplerref": 8, "surfref": 8,
-}  # fmt: skip
-"""type of a variable -> bytes of an element (5.2)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +157,3 @@ def _entry(function: Function, source: Source) -> Entry:
         source.position(function.at)[0],
         source.position(function.end)[0],
     )
-
-
-def variable_size(variable: Variable) -> int:
-    """Return the bytes of a variable; for an array of open extent, the initializer determines them."""
-    count = variable.vector
-    for extent in variable.shape:
-        count *= extent or len(variable.initial)
-    return count * TYPE_BYTES.get(variable.type, 8)

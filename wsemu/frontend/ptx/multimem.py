@@ -30,8 +30,8 @@ from wsemu.frontend.ptx.memory import (
     strong_bits,
     undefined_where,
 )
-from wsemu.frontend.ptx.module import TYPE_BYTES
 from wsemu.frontend.ptx.provenance import propagate_provenance
+from wsemu.frontend.ptx.sizes import TYPE_BYTES
 from wsemu.frontend.ptx.syntax import Sink
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import (

@@ -11,6 +11,16 @@ import re
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.constants import WARP_SIZE
+from wsemu.frontend.ptx.declarations import (
+    check_alignment,
+    check_attributes,
+    check_file,
+    check_function,
+    check_module_variable,
+    check_redeclared,
+    check_target,
+    check_variable,
+)
 from wsemu.frontend.ptx.operands import Operands
 from wsemu.frontend.ptx.source import Source
 from wsemu.frontend.ptx.syntax import (
@@ -47,9 +57,8 @@ TYPES = frozenset(
     ".b8 .b16 .b32 .b64 .b128 .u8 .u16 .u32 .u64 .s8 .s16 .s32 .s64 .f16 .f16x2 .bf16 .bf16x2 .tf32 .f32 .f64 .pred "
     ".texref .samplerref .surfref .e4m3 .e5m2 .e4m3x2 .e5m2x2 .e2m1x2 .e2m3x2 .e3m2x2 .ue8m0x2".split()
 )
-MEANINGLESS = frozenset({".section", ".pragma", ".loc", ".file", ".alias"})
-"""directives for debuggers and compilers, which do not affect a run; an alias is also declared as a function without a
-body"""
+MEANINGLESS = frozenset({".section", ".pragma", ".loc", ".file"})
+"""directives for debuggers and compilers, which do not affect a run"""
 _ELEMENTS, _EXTENTS = INPUT_LIMITS["ptx-initial"].most, INPUT_LIMITS["ptx-extents"].most
 _TARGETS = INPUT_LIMITS["ptx-targets"].most
 _USED_BYTES = re.compile(r'"used_bytes_mask\s+(0[xX][0-9a-fA-F]{1,64}|[1-9]\d{0,63}|0)"')
@@ -67,8 +76,10 @@ class _Parser(Operands):
     def file(self) -> File:
         """Parse a file: header, then variables and functions."""
         file = self._header()
+        self.aliases: list[tuple[str, str, int]] = []
         while self.kinds[self.i] != END:
             self._parse_top_level(file)
+        check_file(self.source, file, self.aliases)
         return file
 
     def _header(self) -> File:
@@ -77,10 +88,13 @@ class _Parser(Operands):
         self.i += 1
         version = self.word(NUMBER, "a version such as 8.4")
         self.take(".target")
+        at = self.starts[self.i]
         target = self.word(NAME, "an architecture such as sm_90")
-        debug = False
+        options: list[str] = []
         while self.accept(","):
-            debug |= self.word(NAME, "a target") == "debug"
+            options.append(self.word(NAME, "a target"))
+        check_target(self.source, at, target, options)
+        debug = "debug" in options
         size = 32
         if self.accept(".address_size"):
             size = self.integer("32 or 64")
@@ -97,7 +111,10 @@ class _Parser(Operands):
         text = self.texts[self.i]
         if text in (".entry", ".func"):
             function = self._function(linkage)
+            check_function(self.source, function)
             known = file.functions.get(function.name)
+            if known is not None:
+                check_redeclared(self.source, known, function)
             if known is not None and known.body is not None and function.body is not None:
                 raise self.source.error(
                     function.at, f"`{function.name}` is defined twice", "remove one of the definitions"
@@ -106,6 +123,7 @@ class _Parser(Operands):
                 file.functions[function.name] = function
         elif text in SPACES:
             for variable in self._variables(linkage):
+                check_module_variable(self.source, variable, file.version)
                 known_variable = file.variables.get(variable.name)
                 if known_variable is None or known_variable.linkage == "extern":
                     file.variables[variable.name] = variable
@@ -115,10 +133,21 @@ class _Parser(Operands):
             file.sources[number] = self.word(STRING, "a file name in quotes")[1:-1]
             while self.accept(","):
                 self.integer("a time stamp or size")
+        elif text == ".alias" and not linkage:
+            self._parse_alias()
         elif self.kinds[self.i] == DIRECTIVE and self.i == start:
             file.unknown.extend(self._passed_over())
         else:
             self.fail("a function or variable", "outside functions there are only declarations")
+
+    def _parse_alias(self) -> None:
+        """Parse `.alias name, function;`: `name` is also declared as a function without a body."""
+        at = self.starts[self.i]
+        self.i += 1
+        alias = self.word(NAME, "a name")
+        self.take(",")
+        self.aliases.append((alias, self.word(NAME, "the name of a function"), at))
+        self.take(";")
 
     def _passed_over(self) -> Iterator[UnknownDirective]:
         """Skip a directive; yield it if it may affect a run."""
@@ -177,16 +206,13 @@ class _Parser(Operands):
             self.i += 1
             if text == ".align":
                 alignment = self.size("an alignment in bytes")
+                check_alignment(self.source, self.starts[self.i - 1], alignment)
             elif text in VECTORS:
                 vector = VECTORS[text]
             elif text in TYPES:
                 type_ = text[1:]
             elif text == ".attribute":
-                self.take("(")
-                while not self.accept(")"):
-                    if self.kinds[self.i] == END:
-                        self.fail("`)`")
-                    self.i += 1
+                self._parse_attributes(space)
             elif text not in (".ptr", ".global", ".shared", ".const", ".local", ".param", ".noftz"):
                 self.i -= 1
                 self.fail("a type", "a type is .b8 to .b64, .u8 to .u64, .s8 to .s64, .f16, .f32, .f64 or .pred")
@@ -196,6 +222,20 @@ class _Parser(Operands):
         while not single and self.accept(","):
             made.append(self._variable(space, type_, vector, alignment, linkage))
         return made
+
+    def _parse_attributes(self, space: str) -> None:
+        """Parse `(.managed)` or `(.unified(19, 95))`."""
+        at = self.starts[self.i]
+        self.take("(")
+        depth, names = 1, []
+        while depth:
+            if self.kinds[self.i] == END:
+                self.fail("`)`")
+            if self.kinds[self.i] == DIRECTIVE:
+                names.append(self.texts[self.i])
+            depth += (self.texts[self.i] == "(") - (self.texts[self.i] == ")")
+            self.i += 1
+        check_attributes(self.source, at, space, names)
 
     def _variable(self, space: str, type_: str, vector: int, alignment: int, linkage: str) -> Variable:
         at = self.starts[self.i]
@@ -213,7 +253,9 @@ class _Parser(Operands):
         initial: list[Number | Symbol] = []
         if self.accept("="):
             self._initial(initial, tuple(shape))
-        return Variable(space, type_, name, at, vector, tuple(shape), alignment, count, tuple(initial), linkage)
+        made = Variable(space, type_, name, at, vector, tuple(shape), alignment, count, tuple(initial), linkage)
+        check_variable(self.source, made)
+        return made
 
     def _initial(self, into: list[Number | Symbol], shape: tuple[int, ...], *, inner: bool = False) -> None:
         """Parse an initializer; a short inner list is padded with zeros."""

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import strong_components
-from wsemu.frontend.ptx.module import variable_size
+from wsemu.frontend.ptx.sizes import variable_size
 from wsemu.frontend.ptx.syntax import Address, Block, Function, Instruction, Label, Name, Symbol, Vector
 from wsemu.model.addresses import FIRST_FUNCTION, FUNCTION_STEP
 from wsemu.model.input_limits import INPUT_LIMITS

@@ -22,9 +22,9 @@ from wsemu.frontend.assemble.graph import Instruction as GraphInstruction
 from wsemu.frontend.assemble.simplify import assignments, fixed_registers
 from wsemu.frontend.assemble.ways import APART, FACTOR
 from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
-from wsemu.frontend.ptx.module import variable_size
 from wsemu.frontend.ptx.outliving import find_outliving
 from wsemu.frontend.ptx.provenance import passed_operands, propagate_provenance
+from wsemu.frontend.ptx.sizes import variable_size
 from wsemu.frontend.ptx.steps import BITS, move
 from wsemu.frontend.ptx.variables import LARGEST, ONLY_LOCAL, CallParameter, enter_stack_variable
 from wsemu.model.addresses import SAVED

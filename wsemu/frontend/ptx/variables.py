@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wsemu.frontend.ptx.literals import literal_bits
-from wsemu.frontend.ptx.module import TYPE_BYTES, variable_size
+from wsemu.frontend.ptx.sizes import TYPE_BYTES, variable_size
 from wsemu.frontend.ptx.syntax import Symbol
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import (
