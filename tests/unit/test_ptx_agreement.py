@@ -53,6 +53,7 @@ and.b32 %r4, %f1, 0f3F800000;
 atom.global.add.u32 _, [%rd1], 1;
 ld.global.v2.u32 {%r4, _}, [%rd1];
 mul.wide.u16 %r4, %h1, 70000;
+ld.volatile.local.u32 %r4, [%rd1];
 """.strip().splitlines()
 
 

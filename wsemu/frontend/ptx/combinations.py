@@ -88,5 +88,5 @@ def _space_problem(opcode: str, given: frozenset[str]) -> str:
     hints = sorted(m for m in given if m.startswith(("L1::", "L2::")) or m in ("nc", "mmio"))
     if hints and space not in ("", "global"):
         return f"has no .{hints[0]} in .{space} memory"
-    orders = sorted(given & (_ORDERS - {"weak"}))
+    orders = sorted(given & (_ORDERS - {"weak", "volatile"}))  # compilers emit `ld.volatile.local` for older versions
     return f"has no .{orders[0]} in .{space} memory" if orders and space and space not in _SHARED else ""

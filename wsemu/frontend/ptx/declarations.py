@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _TARGETS = frozenset(
     "10 11 12 13 20 21 30 32 35 37 50 52 53 60 61 62 70 72 75 80 86 87 88 89 90 100 101 103 107 110 120 121".split()
 )
-_OPTIONS = frozenset(("texmode_unified", "texmode_independent", "texmode_raw", "debug"))
+_OPTIONS = frozenset(("texmode_unified", "texmode_independent", "texmode_raw", "debug", "map_f64_to_f32"))
 """options of `.target` that these architectures have"""
 _MAX_VECTOR_BYTES, _MAX_CONSTANT_BYTES = 16, 1 << 16
 _INITIALIZED = frozenset(("global", "const"))
