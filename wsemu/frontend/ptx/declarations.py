@@ -54,6 +54,8 @@ def check_attributes(source: Source, at: int, space: str, names: list[str]) -> N
     for name in names:
         if name not in _ATTRIBUTES:
             raise source.error(at, f"`.attribute` has no {name}", "write `.managed`, or remove it")
+        if name == ".unified":
+            raise source.error(at, "`.attribute(.unified)` is not modelled", "declare the variable without it")
         if space != "global":
             raise source.error(at, f"a variable in .{space} memory has no attribute {name}", "declare it in .global")
 
