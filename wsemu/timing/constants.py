@@ -93,7 +93,9 @@ class Device(NamedTuple):
     diverge: float = 120.0
     """cycles of a branch out of a larger `if`, if only some lanes take it; fitted"""
     # the copy engine
-    bulk_issue: float = 16.0
+    bulk_issue: float = 8.0
+    """minimum cycles of a copy; one warp issues a copy every `bulk_next` cycles, and eight warps together issue one in
+    9.8 cycles (`hgemm_bulk`)"""
     bulk_first: float = 50.0
     bulk_next: float = 17.0
     bulk_rate: float = 96.0

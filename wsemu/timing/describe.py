@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wsemu.timing.constants import Device
     from wsemu.timing.predict import Predicted
 
-VERSION = 5
+VERSION = 6
 """version of the model: it changes with each rule that changes predicted times"""
 BUSY = 0.8
 """utilization of a resource from which on it bounds a launch"""

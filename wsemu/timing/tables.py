@@ -85,7 +85,8 @@ class _Builder:
         self.stretches: list[tuple[int, int]] = []
         self.known: dict[object, int] = {}
         self.lengths: list[int] = []
-        self.values: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)]
+        self.values: list[tuple[int, int, int, int]] = []
+        """values of steps over which nothing is moved; they follow those of the stretches"""
         self.chunks: list[tuple[int, int]] = []
         self.registers = code.registers
         self.events = self._events_of_steps()
@@ -136,57 +137,59 @@ class _Builder:
 
     # -- a warp
 
-    def warp(self, steps: Numbers) -> None:
-        """Add the chunks of a warp with these steps."""
-        pc = self.stream.pc[steps]
-        alone = self.alone[pc]
+    def set_order(self, order: Numbers) -> None:
+        """Note what the stretches need of all steps, in the order of the warps."""
+        pc, space = self.stream.pc[order], self.found.space[order]
+        self.order, self.pcs = order, pc
+        self.alone = np.array([one.kind in schedule.ALONE for one in self.code.instructions])[pc]
+        self.keys = pc << SHIFT | self.diverging[order] << 3 | space
+        chosen = self.valued[pc]
+        self.first_values = (1 + np.cumsum(chosen) - chosen).tolist()
+        self.stretch_values = self._values(order[chosen])
+
+    def warp(self, first: int, last: int) -> None:
+        """Add the chunks of a warp with these steps of the order."""
+        pc, alone = self.pcs[first:last], self.alone[first:last]
         turns = np.zeros(len(pc), bool)
         turns[1:] = pc[1:] <= pc[:-1]
-        cut, back = 0, 0
-        for at in np.flatnonzero(alone | turns).tolist():
-            if alone[at]:
-                self._close(steps[cut:at])
-                self._single(int(steps[at]))
+        cut, back = first, 0
+        for at in (first + np.flatnonzero(alone | turns)).tolist():
+            if self.alone[at]:
+                self._close(cut, at)
+                self._single(int(self.order[at]))
                 cut, back = at + 1, 0
-            elif int(pc[at - 1]) in self.code.kept:
-                self._close(steps[cut:at])
+            elif int(self.pcs[at - 1]) in self.code.kept:
+                self._close(cut, at)
                 cut, back = at, 0
             elif at > cut:
-                back += schedule.TURNS if int(pc[at - 1]) in self.code.outer else 1
+                back += schedule.TURNS if int(self.pcs[at - 1]) in self.code.outer else 1
                 if back >= schedule.TURNS or at - cut > schedule.LONGEST // schedule.TURNS:
-                    self._close(steps[cut:at])
+                    self._close(cut, at)
                     cut, back = at, 0
-        self._close(steps[cut:])
+        self._close(cut, last)
 
-    @property
-    def alone(self) -> npt.NDArray[np.bool_]:
-        return np.array([one.kind in schedule.ALONE for one in self.code.instructions])
+    def _close(self, first: int, last: int) -> None:
+        for at in range(first, last, schedule.LONGEST):
+            self._stretch(at, min(last, at + schedule.LONGEST))
 
-    def _close(self, steps: Numbers) -> None:
-        for at in range(0, len(steps), schedule.LONGEST):
-            self._stretch(steps[at : at + schedule.LONGEST])
-
-    def _stretch(self, steps: Numbers) -> None:
-        key = (self.stream.pc[steps] << SHIFT | self.diverging[steps] << 3 | self.found.space[steps]).tobytes()
+    def _stretch(self, first: int, last: int) -> None:
+        key = self.keys[first:last].tobytes()
         number = self.known.get(key)
         if number is None:
-            number = self.known[key] = self._make(steps)
-        if self.lengths[number] == 0:
-            return
-        self.chunks.append((number, len(self.values)))
-        for step in steps[self.valued[self.stream.pc[steps]]].tolist():
-            self.values.append(self._value(step))
+            number = self.known[key] = self._make(self.order[first:last])
+        if self.lengths[number]:
+            self.chunks.append((number, self.first_values[first]))
 
     valued: npt.NDArray[np.bool_]
     diverging: Numbers
 
-    def _value(self, step: int) -> tuple[int, int, int, int]:
-        if self.found.space[step] == traffic.IN_CLUSTER:
-            return 0, int(self.found.passes[step]), 0, FAR
-        return (
-            int(self.served.beyond_l1[step]), int(self.found.passes[step]), int(self.served.of_dram[step]),
-            int(self.tails[step]),
-        )  # fmt: skip
+    def _values(self, steps: Numbers) -> Numbers:
+        """Return the values of accesses, a row for each step."""
+        served, passes = self.served, self.found.passes[steps]
+        rows = np.stack([served.beyond_l1[steps], passes, served.of_dram[steps], self.tails[steps]], axis=1)
+        far = self.found.space[steps] == traffic.IN_CLUSTER
+        rows[far] = np.stack([0 * passes, passes, 0 * passes, 0 * passes + FAR], axis=1)[far]
+        return rows
 
     def _kind(self, step: int) -> str:
         one = self.code.instructions[int(self.stream.pc[step])]
@@ -243,7 +246,7 @@ class _Builder:
                       cost=_SLOTS.get(kind, one.cost) if n == 0 else 0.0)
                 for n, kind in enumerate(kinds)
             )])  # fmt: skip
-        self.chunks.append((number, len(self.values)))
+        self.chunks.append((number, 1 + len(self.stretch_values) + len(self.values)))
         self.values += values
 
     def _membar(self, one: Instruction, pc: int) -> list[tuple[object, ...]]:
@@ -272,7 +275,8 @@ class _Builder:
         if one.kind in ("events", "arrive_copies"):
             return self._list_effects(step, one, events) or nothing
         if one.kind in ("atomic", "load", "store"):
-            return [self._kind(step)], [self._value(step)]
+            x, y, z, tail = self._values(np.array([step]))[0].tolist()
+            return [self._kind(step)], [(x, y, z, tail)]
         return [one.kind], [(0, 0, 0, 0)]
 
     def _list_effects(
@@ -344,6 +348,17 @@ def tails() -> Numbers:
     return made
 
 
+def _as_values(of_stretches: Numbers, of_others: Sequence[tuple[int, ...]]) -> npt.NDArray[np.void]:
+    """Return the table of values; its first and its last row are zeros."""
+    zeros = np.zeros((1, of_stretches.shape[1]), np.int64)
+    others = np.array(of_others, np.int64).reshape(-1, of_stretches.shape[1])
+    rows = np.concatenate([zeros, of_stretches, others, zeros])
+    made = np.zeros(len(rows), tables.VALUE)
+    for name, column in zip(tables.VALUE.names or (), rows.T, strict=True):
+        made[name] = column
+    return made
+
+
 def tabulate(stream: Stream, code: Code, found: Traffic, served: Served) -> Tables:
     """Return the tables of a stream."""
     builder = _Builder(stream, code, found, served)
@@ -358,9 +373,10 @@ def tabulate(stream: Stream, code: Code, found: Traffic, served: Served) -> Tabl
     order = np.argsort(stream.warp, kind="stable")
     bounds = np.searchsorted(stream.warp[order], np.arange(stream.warps + 1))
     builder.diverging = _diverging(stream, code, order)
+    builder.set_order(order)
     streams = [0]
     for warp in range(stream.warps):
-        builder.warp(order[bounds[warp] : bounds[warp + 1]])
+        builder.warp(int(bounds[warp]), int(bounds[warp + 1]))
         streams.append(len(builder.chunks))
     lengths = np.array(builder.lengths, np.int64)
     chunks = np.array(builder.chunks, tables.CHUNK)
@@ -369,7 +385,7 @@ def tabulate(stream: Stream, code: Code, found: Traffic, served: Served) -> Tabl
         np.array(builder.stretches, tables.STRETCH),
         chunks,
         np.array(streams, np.int64),
-        np.array([*builder.values, (0, 0, 0, 0)], tables.VALUE),
+        _as_values(builder.stretch_values, builder.values),
         np.array([builder.counts[place] for place in builder.places], np.int64),
         tuple(builder.places),
         builder.registers,
