@@ -48,7 +48,7 @@ from wsemu.model.remedy import Cures
 if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
 
-_ACCESS = {"size": "bytes a lane", "segment": "of the memory that is accessed"}
+_ACCESS = {"size": "bytes per lane", "segment": "segment of the access"}
 CODES = ("out-of-bounds", "misaligned")
 CURES = {
     "out-of-bounds": Cures(130, "bound compare swap index constant load size stage argument guard"),
@@ -58,20 +58,18 @@ DETAIL = {
     "out-of-bounds": Detail(
         {
             **_ACCESS,
-            "bytes": "of the segment, or of the axis at fault",
+            "bytes": "size of the segment, or extent of the axis at fault",
             "wrapped": "1: a negative index that wraps to the end of its axis",
             "readonly": "1: a store to memory that is read-only",
         },
         {
-            "address": "that is accessed",
-            "index": "that lies outside its axis, where it is known: then no address",
-            "elsewhere": "1: memory of another state space than the access names, or at a number that is no address",
+            "address": "address of the access",
+            "index": "index outside its axis, if it is known; then there is no address",
+            "elsewhere": "1: memory of another state space than the access names, or a number that is not an address",
             "gap": "1: a store between the elements of an array whose address alone was passed",
         },
     ),
-    "misaligned": Detail(
-        {"address": "that is accessed", "alignment": "bytes that it should be a multiple of", **_ACCESS}
-    ),
+    "misaligned": Detail({"address": "address of the access", "alignment": "required alignment, in bytes", **_ACCESS}),
 }
 _LONGEST = 60
 """maximum characters of a guard that a suggestion quotes"""
@@ -145,7 +143,7 @@ def _explain_copy(raw: RawFinding, places: Places) -> Finding:
         help_ = (
             "copy to another CTA's memory, with the `mapa` of its rank"
             if rank == _ITS_OWN
-            else "name the CTA's own array: of these operands only the target of a copy between CTAs may be another's"
+            else "name the CTA's own array: only the target of a copy between CTAs may be in another CTA"
         )
     elif gone := places.freed_allocation(detail["address"]):
         message = f"the {noun} names `{gone}`, which was freed"
@@ -399,14 +397,16 @@ def _elsewhere(raw: RawFinding, places: Places) -> Finding:
         return _finding(raw, places, message, note, help_)
     if forbidden == ANYWHERE:
         message = f"{verb} of {size} bytes at a number that is not an address"
-        note = f"the number is {address:#x}, computed from no variable's and no argument's address; {left_out}"
+        note = f"the number is {address:#x}, not computed from the address of a variable or argument; {left_out}"
         return _finding(raw, places, message, note, "compute the address from that of an array or variable")
     space, other = (
         next(name for name, kind in _KINDS.items() if not forbidden & kind),
         places.space(raw.detail["segment"]),
     )
     message = f"{verb} of {size} bytes in {space} memory at an address of {other} memory"
-    note = f"the access names a state space, or its address comes from no variable of {other} memory; {left_out}"
+    note = (
+        f"the access names a state space, or its address is not computed from a variable in {other} memory; {left_out}"
+    )
     help_ = f"give it an address of {space} memory, or a generic address to an access that names no state space"
     return _finding(raw, places, message, note, help_)
 
@@ -496,7 +496,7 @@ def _byte_guard(raw: RawFinding, places: Places, at: int, whole: int) -> str:
     if places.source(raw.pc).has_addresses:
         return f"check the address against the {whole:,} bytes of {name}"
     if not offset:
-        return f"check the address against the array's end, or what of {name} the transfer is given"
+        return f"check the address against the array's end, or the part of {name} that the transfer gets"
     if f"`{array}`" != name or len(offset) > _LONGEST:
         return f"check the offset, in bytes, against the {whole:,} bytes of {name}"
     return f"guard the access: `if {offset} >= 0:`" if at < 0 else f"guard the access: `if {offset} <= {whole - size}:`"

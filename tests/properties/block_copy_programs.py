@@ -19,10 +19,10 @@ that it holds.  All share three areas of 48 bytes of shared memory, and an mbarr
     B                a barrier of all threads
 
 All interleavings are visited, with vector clocks, in which copies are agents of their own: a load is one step at any
-time after its issue, and a store reads in one step and writes in a later one.  It is wrong to race (`free` writes to
-the whole block; two stores of one value are a warning), to access what is in no block or in one that was freed, to use
-what nothing wrote, to copy at an address that is no multiple of 16, to copy what was written without a proxy fence, to
-wait in vain, and to end before a load.  This file asks wsemu for its verdict, and uses nothing else of it.
+time after its issue, and a store reads in one step and writes in a later one.  The faults are: a race (`free` writes
+to the whole block; two stores of one value are a warning), an access outside all blocks or to a freed one, a use of an
+uninitialized word, a copy at an address that is not a multiple of 16, a copy of bytes that were written without a proxy
+fence, a wait that never ends, and an exit before a load is complete.  Of wsemu, this file uses only the verdict.
 """
 
 from __future__ import annotations
@@ -110,14 +110,14 @@ def _parsed(text: str) -> Op:
 
 # -- every interleaving ------------------------------------------------------------------------------------------------
 class Clock(NamedTuple):
-    """What a thread or a copy knows, up to a time of each agent."""
+    """The operations that a thread or a copy has observed: those of each agent up to a time."""
 
     h: tuple[int, ...]
-    """what happened before"""
+    """operations that happened before"""
     blocks: tuple[int, ...]
-    """which plain accesses to blocks bulk copies find"""
+    """plain accesses to blocks that are visible to bulk copies"""
     shared: tuple[int, ...]
-    """which plain accesses to shared memory they find"""
+    """plain accesses to shared memory that are visible to bulk copies"""
 
 
 class Access(NamedTuple):
@@ -180,7 +180,7 @@ class Outlook(NamedTuple):
     outcomes: frozenset[tuple[tuple[int, ...], int]]
     """numbers held in the end, and bytes that were not freed"""
     known: bool = True
-    """else they are too many"""
+    """false if there are too many interleavings"""
 
 
 def explore(program: Program) -> Outlook:
@@ -224,7 +224,8 @@ def _end(program: Program, state: _State, found: set[str], outcomes: set[tuple[t
 
 
 def _moves(program: Program, state: _State) -> list[tuple[int, ...]]:
-    """Return the agents that may make the next step; if no other agent sees the next step of one, only that one."""
+    """Return the agents that may take the next step.  If no other agent can observe the next step of one, return only
+    that one."""
     following = [(n, ops[state.at[n]]) for n, ops in enumerate(program.threads) if state.at[n] < len(ops)]
     for n, op in following:
         if op.kind in "MF":
@@ -308,7 +309,7 @@ class _Step:
         if not inside or freed:
             self.found.add(BOUNDS)
         words: list[Word] = [("block", block, word) for word in range(first // 4, (first + size) // 4)]
-        if inside and freed and not first % align:  # it may have been too early for that
+        if inside and freed and not first % align:  # it may also race with the `free`
             self._check(agent, kind, words, fences=False)
         return words if inside and not freed and not first % align else []
 
@@ -329,7 +330,7 @@ class _Step:
         s.held = (*s.held[:n], held, *s.held[n + 1 :])
 
     def _taken(self, words: list[Word]) -> list[int | None]:
-        """Return what a copy reads."""
+        """Return the values that a copy reads."""
         values = [self._value(word) for word in words]
         if UNDEFINED in values:
             self.found.add(UNSET)
@@ -737,7 +738,7 @@ def _complain(outlook: Outlook, report: wsemu.Report, held: list[int]) -> str:
     if report.verdict == "failed":
         if not outlook.faults:
             return "false alarm"
-        # with other errors, stores of one value are not known to be that
+        # with other errors, wsemu cannot know that two stores write one value
         unknown = errors - outlook.faults - ({RACE} if SAME in outlook.warnings else set())
         return f"wrong reason {sorted(unknown)}" if unknown else ""
     return "" if outlook.faults else "undecided"

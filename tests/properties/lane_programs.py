@@ -1,7 +1,7 @@
-"""Random programs whose warps come apart (lanes.py), and the kernels that execute them.
+"""Random programs whose warps diverge (lanes.py), and the kernels that execute them.
 
-A program begins as one of the abstract programs of programs.py, half of which are correct, and is then taken apart:
-each family does one thing to it.
+A program begins as one of the abstract programs of programs.py, half of which are correct.  Each family
+then changes it in one way.
 
     diverged    operations move into branches on lanes: into one branch, into both, to an elected lane
     exits       lanes or warps return early
@@ -59,7 +59,7 @@ Edit = Callable[[Random, Block], Block]
 
 
 def _started(random: Random, longest: int = 5) -> Lanes:
-    """Return an abstract program, shortened; mostly a correct one, so that the later changes decide."""
+    """Return a shortened abstract program, mostly a correct one: then only the later changes can break it."""
     correct = random.random() < 0.8
     for _ in range(20):
         made = tuple(warp[:longest] for warp in FAMILIES[random.choice(sorted(FAMILIES))](random))
@@ -104,7 +104,7 @@ def _elsewhere(random: Random, block: Block) -> Block:
 
 
 def _in_branches(block: Block) -> Block:
-    """Return operations as they may be in a branch on lanes; a few stay aligned, see the callers."""
+    """Return operations in the form that a branch on lanes allows: aligned barriers become unaligned."""
 
     def unaligned(statement: Statement) -> Statement:
         match statement:
@@ -204,8 +204,8 @@ def whole_of(random: Random, program: Lanes) -> Lanes:
 
 
 def whole(random: Random) -> Lanes:
-    """Return programs with barriers without a count: in place of counts, or of all warps after every few operations;
-    with exits."""
+    """Return programs with barriers without a count.  They replace barriers with a count, or follow the operations of
+    all warps; some lanes exit."""
     program = whole_of(random, _started(random, 7))
     if random.random() < 0.5:
         meeting = Act("S") if random.random() < 0.5 else Act(random.choice("PNO"), detail="1")
@@ -222,7 +222,7 @@ def _with_some_waiting(random: Random, block: Block) -> Block:
 
 
 def _reducing(random: Random, program: Lanes) -> Lanes:
-    """Turn syncs, or arrives as well, of some barriers into reductions of one kind."""
+    """Turn the syncs of some barriers into reductions of one kind, in most programs the arrives as well."""
     kinds = {number: random.choice("PPNO") for number in range(6) if random.random() < 0.7}
     all_of_them = random.random() < 0.8
 
@@ -400,8 +400,8 @@ def _less(statement: Statement) -> list[Block]:
 
 # -- kernels -----------------------------------------------------------------------------------------------------------
 #
-# The rows lie in dynamic shared memory, which three arrays of other types share.  Warp 0 sets them to 0 and syncthreads
-# orders that before everything else, as in programs.py.
+# The rows are in dynamic shared memory, which three arrays of different types alias.  Warp 0 sets them to 0 and
+# syncthreads orders that before everything else, as in programs.py.
 
 ELEMENTS: Final = {1: "small", 4: "cells", 8: "wide"}
 OPPOSITE: Final = {"one": "rest", "rest": "one", "low": "high", "high": "low"}
@@ -416,7 +416,7 @@ class _Scope(NamedTuple):
     counter: str = "0"
     """counter of the innermost loop"""
     longer: tuple[tuple[str, frozenset[int]], ...] = ()
-    """of each loop around it whose last iteration has fewer lanes: whether it is that one, and those"""
+    """for each enclosing loop whose last iteration has fewer lanes: the test for that iteration, and its lanes"""
 
     def inside(self, group: frozenset[int]) -> _Scope:
         return self._replace(indent=self.indent + 1, there=self.there & group)

@@ -1,6 +1,6 @@
 """Random programs that use numbers and addresses as addresses, against an oracle.
 
-`benchmarks/soundness.py --kind addresses` does the same for as many programs as one has patience for.
+`benchmarks/soundness.py --kind addresses` does the same for any number of programs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """mbarriers, copies and memory of other CTAs against enumeration: `verified` exactly when no interleaving has a fault.
 
 cluster_programs.py spreads the programs of phase_programs.py over a cluster; `benchmarks/soundness.py --kind clusters`
-does the same for as many programs as one has patience for.
+does the same for any number of programs.
 """
 
 from __future__ import annotations

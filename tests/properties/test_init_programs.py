@@ -1,6 +1,6 @@
 """An mbarrier that lanes of one instruction initialize, against enumeration.
 
-`benchmarks/soundness.py --kind inits` does the same for as many programs as one has patience for.
+`benchmarks/soundness.py --kind inits` does the same for any number of programs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lanes that lag behind their own instruction, against enumeration: with the lanes of a warp together, and apart.
 
-`benchmarks/soundness.py --kind lag` does the same for as many programs as one has patience for.
+`benchmarks/soundness.py --kind lag` does the same for any number of programs.
 """
 
 from __future__ import annotations

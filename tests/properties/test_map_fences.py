@@ -1,6 +1,6 @@
-"""Fences of the tensormap proxy against what PTX says of random programs: which copies need not see their map change.
+"""Fences of the tensormap proxy: wsemu agrees with the rules of PTX on which copies may read a stale map.
 
-`benchmarks/soundness.py --kind maps` does the same for as many programs as one has patience for.
+`benchmarks/soundness.py --kind maps` does the same for any number of programs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """mbarriers and copies against enumeration: `verified` exactly when no interleaving of a random program shows a fault.
 
-phase_explorer.py enumerates, phase_programs.py makes the programs and their kernel, and compares.
-`benchmarks/soundness.py --kind phases` does the same for as many programs as one has patience for.
+phase_explorer.py enumerates the interleavings; phase_programs.py generates programs and their kernels, and compares.
+`benchmarks/soundness.py --kind phases` does the same for any number of programs.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ KEPT = (
     "1 | t0: a(0) k(0,0) D(0) u(0,0)",
     f"1 | t0: a(0) k(0,0) {'D(0) B(0,1) ' * 256}a(0) u(0,0)",
 )
-"""programs that keep a success, in some interleaving, and skip a wait for another phase by it"""
+"""programs that store the result of a successful test and, in some interleaving, skip the wait for another phase
+because of it"""
 
 
 @pytest.mark.parametrize("line", EXAMPLES)

@@ -1,6 +1,6 @@
 """Stores of one value to one place, against enumeration.
 
-`benchmarks/soundness.py --kind values` does the same for as many programs as one has patience for.
+`benchmarks/soundness.py --kind values` does the same for any number of programs.
 """
 
 from __future__ import annotations

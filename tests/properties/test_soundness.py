@@ -2,8 +2,7 @@
 
 explorer.py enumerates, programs.py makes the programs and their kernels, algorithm.py is the checkers' algorithm alone,
 agreement.py compares.  lanes.py, lane_control.py, lane_explorer.py and lane_programs.py are the same for warps that
-come apart, exits, reductions, loops and atomics.  `benchmarks/soundness.py` does the same for as many programs as one
-has patience for.
+diverge, exits, reductions, loops and atomics.  `benchmarks/soundness.py` does the same for any number of programs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random transfers of every pattern are verified, wrong ones are refused with their message, and patterns that kernels
 build from run-time values do what NumPy does.
 
-`benchmarks/patterns.py` does the first for as many transfers as one has patience for.
+`benchmarks/patterns.py` does the first for any number of transfers.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class Overload:
             raise UnsupportedError(what, remedy=_REMEDY) from None
 
 
-_REMEDY = "install what compiles, `pip install 'wsemu[gpu]'`, or do without"
+_REMEDY = "install its compiler with `pip install 'wsemu[gpu]'`, or remove the call"
 
 
 class Overloads(Mapping[Any, Overload]):

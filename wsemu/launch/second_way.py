@@ -76,9 +76,9 @@ def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> W
                 made = offline.compile_kernel(kernel, given, lineinfo=True)
                 programs[key] = _load_kernel(kernel, (made.ptx, *made.linked), given, error)
         except WsemuError as refused:
-            programs[key] = f"by way of Numba-CUDA: {_first_line(refused)}"
+            programs[key] = f"the PTX of Numba-CUDA does not run: {_first_line(refused)}"
         except Exception as refused:  # Numba raises various errors for a kernel that it does not accept
-            programs[key] = f"Numba-CUDA refuses it, too: {_first_line(refused)}"
+            programs[key] = f"Numba-CUDA also rejects it: {_first_line(refused)}"
         made_or_why = programs[key]
         if isinstance(made_or_why, str):
             error.remedy = f"{error.remedy}; {made_or_why}".lstrip("; ")
@@ -97,7 +97,7 @@ def ask_compiled(kernel: Any, types: Sequence[Any], get: Callable[[Any], Any]) -
         try:
             return get(offline.compile_signature(kernel, tuple(types)))
         except Exception as refused:  # Numba raises various errors, also if its compiler is missing
-            raise UsageError(f"Numba-CUDA refuses it: {_first_line(refused)}") from None
+            raise UsageError(f"Numba-CUDA rejects it: {_first_line(refused)}") from None
 
 
 def asking(name: str) -> Any:
@@ -105,7 +105,8 @@ def asking(name: str) -> Any:
     present device; raise MissingName if Numba-CUDA is not installed."""
     if importlib.util.find_spec("numba_cuda") is None:
         raise MissingName(
-            f"`cuda.{name}` is not modelled", remedy="install what compiles, `pip install 'wsemu[gpu]'`, or do without"
+            f"`cuda.{name}` is not modelled",
+            remedy="install its compiler with `pip install 'wsemu[gpu]'`, or remove the call",
         )
 
     def ask(pyfunc: Any, *arguments: Any, **named: Any) -> Any:

@@ -145,8 +145,8 @@ def exchanges(op):
 def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
     """Store the difference of host and virtual address of each lane of an access; 0 if the lane's access is an error.
 
-    Lanes in one segment are checked together, as far as they are right; all others are checked one by one. The load of
-    an error returns 0.
+    The valid lanes of one segment are checked together, and all other lanes one at a time. A load that is an error
+    returns 0.
     """
     deltas = m.lanes_scratch + DELTAS
     rest = mask
@@ -644,9 +644,9 @@ def wait_divergent(m, warp, w, apart):
 
 @compiled
 def release_joins(m, w):
-    """Release joins when the CTA cannot continue otherwise: lanes at a join continue without parked lanes.
+    """Let lanes at a join continue without the parked lanes, because the CTA cannot continue otherwise.
 
-    Not if lanes count as converged. Return a status.
+    Do nothing if lanes count as converged. Return a status.
     """
     if m.converged:
         return YIELDED
@@ -719,7 +719,8 @@ def hold(m, warp, w):
 
 @compiled
 def leave(m, warp, w, missing):
-    """Report aligned and warp-wide operations that miss the lanes that continue from a join without `missing`."""
+    """Report the aligned and warp-wide operations at which the lanes `missing` wait for lanes that continue from a join
+    without them."""
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
         pc = entry.resume - 1
@@ -1093,7 +1094,8 @@ def start_group(m):
 
 @compiled
 def leave_windows(m):
-    """Keep the ranges that the previous CTA touched in windows of cells: the next CTA has these windows."""
+    """Keep the ranges that the previous CTA accessed in windows of shadow cells, because the next CTA uses the same
+    windows."""
     for number in range(FIRST_ARRAY, m.segment_count):
         segment = segment_at(m.segments, number)
         if segment.window_writes and segment.high:

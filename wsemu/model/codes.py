@@ -81,7 +81,7 @@ _CODES = {
         "error", "an mbarrier is invalidated while other threads may still use it", "mbarrier", proves=True
     ),
     "commit-order": Code(
-        "warning", "an mbarrier is invalidated after the completion of another, later `tcgen05.commit`",
+        "warning", "an mbarrier is invalidated while only a later `tcgen05.commit` is known to be complete",
         "mbarrier", proves=True, strict=True, rests_on="commits of a thread arrive in their order",
     ),
     "mbarrier-range": Code("error", "a count of arrivals or bytes that an mbarrier cannot hold", "mbarrier"),

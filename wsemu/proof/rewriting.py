@@ -23,7 +23,7 @@ def make_instruction(name: str, guard: int, to: int, *operands: int, immediate: 
 
 
 def replace_instructions(program: Program, made: dict[int, list[Fields]], **changes: Any) -> Program:
-    """Return a program in which other instructions replace some; `changes` are those of its other fields."""
+    """Return a program in which other instructions replace some; `changes` are new values of other fields."""
     before = program.code.tolist()
     starts = [0]
     for pc in range(len(before)):
@@ -44,7 +44,7 @@ def replace_instructions(program: Program, made: dict[int, list[Fields]], **chan
 
 
 def append_trap(program: Program, auxiliary: int) -> Program:
-    """Return a program with a new `trap` as its last instruction; so far no instruction leads there."""
+    """Return a program with a new `trap` as its last instruction, which no jump targets yet."""
     trap = [TRAP, 0, 0, 0, 0, 0, len(program.traps), auxiliary]
     tables: dict[str, Any] = {n: [*table, table[-1]] for n in _TABLES if (table := getattr(program, n))}
     return replace(

@@ -1,7 +1,7 @@
 """`--format junit`: launches as test cases, for CI services that read JUnit's XML.
 
-A launch that failed is a failure, an incomplete one an error, and so is a program that did not end well.  The suite has
-the name of the program, the class of a case that of the kernel.
+A failed launch is a failure.  An incomplete launch is an error, and so is a program that fails.  The suite has the name
+of the program, and the class of a test case is the name of the kernel.
 """
 
 from __future__ import annotations

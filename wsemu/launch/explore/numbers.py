@@ -1,8 +1,9 @@
 """Decide launches whose threads draw numbers and then work at locations of these numbers, such as bits of a bitset.
 
-What a thread does depends on the number that it draws, because nothing else that it reads is written by a thread with
-another number.  So each thread is followed alone, with each number that it may get.  Two threads may share a location
-that one of them writes only if one number leads to it, because one thread alone draws that number: docs/how.md, "Bits
+The behavior of a thread depends only on the number that it draws: it reads nothing that a thread with another number
+writes.  So each thread is followed alone, with each number that it may get.  A location that a
+thread writes may belong to several threads only if a single number leads to it, because one execution gives this number
+to one thread: docs/how.md, "Bits
 of numbers", has the theorem.
 
 Words of a bitset are shared, but not their bits: what an `and`, `or` or `xor` returns is known only in the bits that no
@@ -127,7 +128,7 @@ class Owners:
 
 @dataclass(slots=True)
 class Masks:
-    """The bits of a word that some accesses change, by those who alone change them."""
+    """The bits of a word that some accesses change, by the thread or number that alone changes them."""
 
     of_thread: dict[Thread, int] = field(default_factory=dict)
     of_number: dict[Number, int] = field(default_factory=dict)
@@ -152,9 +153,9 @@ class Record:
         self.changed: dict[int, dict[Owner, int]] = {}
         """The bits of each word that each owner changes."""
         self.relied: dict[int, dict[Owner, int]] = {}
-        """The bits of each word that were known."""
+        """The bits of each word whose values each owner relied on."""
         self.loaded: set[int] = set()
-        """The locations of strong loads that were known to be neither."""
+        """The locations of strong loads that are neither counters nor words of bits."""
         self.touched: dict[tuple[int, int], Owners] = {}
         self._masks: dict[int, Masks] = {}
 
@@ -346,7 +347,7 @@ class Numbers:
         self.starts: dict[tuple[int, int], Snapshot] = {}
         """Each warp before its first strong access."""
         self.before: list[tuple[Owner, str, int, int]] = []
-        """The accesses before."""
+        """The accesses before the first strong access of each thread."""
         self.tracked: set[int] = set()
         """The counters whose numbers are distinguished; for others, the range of the results suffices."""
         self.guess, self.record = Record(), Record()
@@ -623,8 +624,8 @@ def _add_draw(way: Way, number: int) -> int:
 
 
 def _split(least: int, most: int) -> Iterator[Range]:
-    """Yield all values between two ones: few ones one by one, many as ranges of values that differ in their last
-    bits."""
+    """Yield all values from `least` to `most`: a few values one at a time, many as ranges of values that differ only in
+    their last bits."""
     few = most - least < _FEW_VALUES
     while least <= most:
         size = 1 if few else least & -least or 1 << most.bit_length()

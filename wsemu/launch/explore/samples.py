@@ -31,7 +31,7 @@ its samples together, and number of strong accesses that the samples may perform
 Lane = tuple[int, int, int]
 """CTA, warp, lane"""
 _AGAIN = 2
-"""visits of a state in one interleaving after which a test decides whether all lanes that run there wait"""
+"""number of visits of a state in one interleaving after which `Search.all_wait` tests whether all its lanes wait"""
 
 
 class Sampled(NamedTuple):

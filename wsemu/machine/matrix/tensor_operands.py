@@ -56,8 +56,8 @@ def swizzle_address(descriptor, at):
 
 @compiled
 def element_offset(descriptor, turned, size, row, k):
-    """Return the offset in shared memory of (row of `a` or column of `b`, byte of k); if `turned`, of (row, k) in
-    elements of `size` bytes."""
+    """Return the offset of an element in shared memory.  `row` is a row of `a` or a column of `b`.  `k` is in bytes; if
+    `turned`, it is in elements of `size` bytes."""
     wide = swizzle_width(swizzle_mode(descriptor))
     leading, stride = ((descriptor >> 16) & 0x3FFF) << 4, ((descriptor >> 32) & 0x3FFF) << 4
     at = (descriptor & 0x3FFF) << 4
@@ -232,6 +232,6 @@ def lane_bands(p):
 
 @compiled
 def tensor_word(m, p, member, row, column, group, t):
-    """Return a register's elements of `a` in tensor memory, in the layout of a column of D."""
+    """Return one register of elements of `a` from tensor memory; a column of `a` has the layout of a column of D."""
     word = load_column(m, member, row_lane(p, row, column), (p.a & 0xFFFF) + 4 * group + t)
     return (word << 2) & 0xFCFCFCFC if p.narrow_a else word

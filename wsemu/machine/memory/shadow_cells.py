@@ -426,7 +426,7 @@ differ = emitted(_differ)
 uniform = emitted(_uniform)
 """uniform(cells, bits, key): 1 if all 32 cells equal key in these bits"""
 owned = emitted(_owned_cells)
-"""owned(cells, log, first): 1 if of all 32 cells exactly the lane of (log, first) has touched each"""
+"""owned(cells, log, first): 1 if each of 32 cells was accessed by exactly the lane of (log, first)"""
 all_known = emitted(_all_known)
 """all_known(cells, n, shift, clock, w, floor, synced): 1 if warp w has observed all accesses in n times four cells,
 none of which has an atomic, a set or READERS. It has observed other warps by its clock, its own lanes up to `synced`,
@@ -435,9 +435,9 @@ join_reads = emitted(_join_reads)
 """join_reads(cells, w, moment, base): `reread` of 32 cells, one per lane, in place; 1 if all have reads of this moment,
 or of this warp in its current interval, or no reads; otherwise 0, and nothing is done"""
 reread = emitted(_reread)
-"""reread(cells, n, shift, clock, w, floor, synced, moment, base, log, to): 1 if each cell is as described, or has only
-reads by warp w in its current interval, or is READERS of a `moment` with this interval. The cells after a read by
-contiguous lanes, 1 << log cells each, are stored at `to`; see `readers.together`"""
+"""reread(cells, n, shift, clock, w, floor, synced, moment, base, log, to): 1 if each cell meets one of three
+conditions: `all_known` holds for it, it has only reads by warp w in its current interval, or it is READERS of `moment`.
+The cells after a read by contiguous lanes, 1 << log cells each, are stored at `to`; see `readers.together`"""
 fill_unit = emitted(_fill_unit)
 """fill_unit(cells, base): store an access by all lanes, each in its own cell"""
 join = emitted(_join)

@@ -105,8 +105,8 @@ def _nan_test(b: Any, x: Scalar) -> Scalar:
 
 
 def _larger(relation: str) -> Meaning:
-    """Return the lowering of an extreme: if one operand is nan the other one, otherwise the one for which the relation
-    holds."""
+    """Return the lowering of a minimum or maximum: the operand for which the relation holds.  If one operand is nan,
+    the result is the other one."""
 
     def pick(b: Any, x: Scalar, y: Scalar) -> Scalar:
         takes_x = either(b, compare(b, relation, x, y), _nan_test(b, y))
@@ -116,8 +116,8 @@ def _larger(relation: str) -> Meaning:
 
 
 def _larger_or_nan(relation: str) -> Meaning:
-    """Return the lowering of an extreme: nan if an operand is nan, otherwise the operand for which the relation
-    holds."""
+    """Return the lowering of a minimum or maximum: the operand for which the relation holds, or nan if an operand is
+    nan."""
 
     def pick(b: Any, x: Scalar, y: Scalar) -> Scalar:
         unordered = either(b, _nan_test(b, x), _nan_test(b, y))
@@ -128,7 +128,7 @@ def _larger_or_nan(relation: str) -> Meaning:
 
 
 def _saturate_operation(operation: Meaning) -> Meaning:
-    """Return the lowering of an operation whose result is clamped to 0 to 1; a nan becomes 0."""
+    """Return the lowering of an operation whose result is clamped to the range from 0 to 1; a nan becomes 0."""
 
     def compute_it(b: Any, *operands: Scalar) -> Scalar:
         x = operation(b, *operands)
