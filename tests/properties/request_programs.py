@@ -27,10 +27,12 @@ HEAD = """.version 8.7
 {
   .shared .align 16 .b8 response[32];
   .shared .align 8 .b64 full[2];
-  .reg .b32 %t, %tile, %parity, %slot, %to, %bar, %v; .reg .pred %first, %done, %p, %q2; .reg .b64 %out, %o;
+  .reg .b32 %t, %tile, %parity, %slot, %to, %bar, %v, %responses, %phases;
+  .reg .pred %first, %done, %p, %q2; .reg .b64 %out, %o;
   .reg .b128 %q;
   ld.param.u64 %out, [result];
   mov.u32 %t, %tid.x; mov.u32 %tile, %ctaid.x; mov.u32 %parity, 0; mov.u32 %slot, 0;
+  mov.u32 %responses, response; mov.u32 %phases, full;
   setp.eq.u32 %first, %t, 0;
   @%first mbarrier.init.shared::cta.b64 [full], 1;
   @%first mbarrier.init.shared::cta.b64 [full+8], 1;
@@ -76,7 +78,7 @@ def write_requests(program: Requests) -> str:
 LOOP:
   {"" if wrong == "no barrier" else "bar.sync 0;"}
   {"bar.sync 0;" * program.more}
-  mad.lo.u32 %to, %slot, 16, response; mad.lo.u32 %bar, %slot, 8, full;
+  mad.lo.u32 %to, %slot, 16, %responses; mad.lo.u32 %bar, %slot, 8, %phases;
   @!%first bra WORK;
   fence.proxy.async.shared::cta;
   clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%to], [%bar];

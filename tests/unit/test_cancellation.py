@@ -163,7 +163,7 @@ def test_a_branch_on_the_bits_of_each_response(at: int, verdict: str, engine: En
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("%o, %tile, 256", "%o, %ctaid.x, 256", "depends"),
+        ("  mad.wide.u32 %o, %tile", "  mov.u32 %v, %ctaid.x;\n  mad.wide.u32 %o, %v", "depends"),
         (STORE, "  mov.u32 %v, %ctaid.x;\n  st.global.u32 [%o], %v;\n", "depends"),
         (STORE, PASSES + STORE, "depends"),
         (STORE, "  setp.eq.u32 %done, %parity, 0;\n  @%done" + STORE, "depends"),
@@ -192,13 +192,15 @@ ROWS = "  .shared .align 4 .b32 total;\n", """  .shared .align 4 .b32 total;
   .shared .align 128 .b8 rows[256];
   .reg .b64 %from; .reg .b32 %row, %sum;
 """  # fmt: skip
+OWN_ROW = "  mov.u32 %row, rows;\n  mad.lo.u32 %row, %t, 4, %row;\n"
 TAGS = """  mov.u32 %sum, 0;
   ld.param.u64 %from, [zeros];
   mad.wide.u32 %from, %t, 4, %from;
 NEXT:
   ld.b32 %v, [%from];
   add.u32 %sum, %sum, %v;
-  cvta.shared.u64 %o, %row;
+  cvt.u64.u32 %o, %row;
+  cvta.shared.u64 %o, %o;
   setp.ne.u64 %p, %from, %o;
   mov.u64 %from, %o;
   @%p bra NEXT;
@@ -216,7 +218,7 @@ NEXT:
 def test_reads_of_an_array_do_not_hide_those_of_shared_memory(clc: Assignment):
     """An instruction has one finding for all bytes that nothing has written (false `verified`)."""
     text = STEAL.replace(*ROWS).replace("result)", "result, .param .u64 zeros)")
-    text = text.replace("LOOP:\n", "  mad.lo.u32 %row, %t, 4, rows;\n  st.shared.b32 [%row], 0;\nLOOP:\n")
+    text = text.replace("LOOP:\n", OWN_ROW + "  st.shared.b32 [%row], 0;\nLOOP:\n")
     text = text.replace("  mul.wide.u32 %o, %t, 4;", TAGS + "  mul.wide.u32 %o, %t, 4;").replace(
         STORE, STORE.replace("tile", "v")
     )
@@ -226,8 +228,7 @@ def test_reads_of_an_array_do_not_hide_those_of_shared_memory(clc: Assignment):
     assert not result.any()
 
 
-LATE = """  mad.lo.u32 %row, %t, 4, rows;
-  setp.ne.and.u32 %p, %tile, 43, %first;
+LATE = f"""{OWN_ROW}  setp.ne.and.u32 %p, %tile, 43, %first;
   @%p cp.async.bulk.wait_group 0;
   bar.sync 1;
   st.shared.b32 [%row], %tile;
