@@ -421,6 +421,17 @@ def test_many_pairs_in_one_pass() -> None:
     assert are_ordered(run.trace(), pairs, atomics=False) == [False, False, True, False, False]
 
 
+def test_clocks_grow_with_the_questions_and_not_with_the_warps() -> None:
+    run = Run()
+    for cta in range(50):
+        run.fence(0, cta)
+        run.atomic(0, cta)
+        run.fence(0, cta)
+    order = HappensBefore(True)
+    assert are_ordered(run.trace(), [((0, 0, 1), (49, 0, 3)), ((7, 0, 3), (49, 0, 3))], order=order) == [True, False]
+    assert max(len(order.clock((cta, 0))) for cta in range(50)) <= 3
+
+
 def test_findings_that_atomics_order() -> None:
     def race(interval: int, other_interval: int, code: str = "race") -> RawFinding:
         detail = {"interval": interval, "other_interval": other_interval, "other_cta": 0}

@@ -145,7 +145,7 @@ class _Threads:
 OF_CTA, OF_CLUSTER, OF_ALL = range(3)
 """scope of a fence: its CTA, its cluster, all threads"""
 Given = dict[tuple[int, int], Clock]
-"""(CTA that released, scope of its fence) -> the released clock; tables share these clocks, so none is changed"""
+"""(scope, which CTA or cluster) -> the clock that was released to it; tables share these clocks, so none is changed"""
 
 
 def add_given(given: Given, other: Given) -> None:
@@ -154,7 +154,7 @@ def add_given(given: Given, other: Given) -> None:
         old = given.get(key)
         if old is None:
             given[key] = clock
-        elif old is not clock:
+        elif old is not clock and old != clock:
             given[key] = joined = dict(old)
             join(joined, clock)
 
@@ -183,6 +183,8 @@ class HappensBefore:
         self.lockstep, self.whole = lockstep, whole
         self._threads: dict[int, _Threads] = {}
         self.uncounted = uncounted
+        self.only: frozenset[Actor] | None = None
+        """the only actors whose intervals others need to know; None: all"""
         self._clocks: dict[Actor, Clock] = {}
         self._open: defaultdict[tuple[int, int], _Generation] = defaultdict(_Generation)
         self._exited: defaultdict[int, Clock] = defaultdict(dict)
@@ -216,6 +218,11 @@ class HappensBefore:
     def interval(self, actor: Actor) -> int:
         """Return the current interval of an actor."""
         return self.clock(actor)[actor]
+
+    def released_clock(self, actor: Actor) -> Clock:
+        """Return what others may learn from an actor."""
+        clock = self.clock(actor)
+        return clock if self.only is None else {one: clock[one] for one in self.only if one in clock}
 
     def before(self, epoch: Epoch, actor: Actor) -> bool:
         """Return whether everything done so far in an epoch happens before the actor's current operation."""
@@ -267,7 +274,7 @@ class HappensBefore:
             threads = self._threads.get(event.cta) or self._part(event.cta)
             threads.give(threads.given[event.place], event.warp, event.lanes, self.interval(actor))
         if not (self.whole and event.lanes != ALL_LANES):
-            join(generation.given, self.clock(actor))
+            join(generation.given, self.released_clock(actor))
         generation.uncounted |= event.pc in self.uncounted
         return generation
 
@@ -304,7 +311,7 @@ class HappensBefore:
 
     def exit(self, event: Event) -> None:
         self._gone.add((event.cta, event.warp))
-        join(self._exited[event.cta], self.clock((event.cta, event.warp)))
+        join(self._exited[event.cta], self.released_clock((event.cta, event.warp)))
         if threads := self._threads.get(event.cta):
             threads.give(threads.exited, event.warp, ALL_LANES, self.interval((event.cta, event.warp)))
 
@@ -345,22 +352,19 @@ class HappensBefore:
         reach = OF_ALL if event.kind != CTA_FENCE else OF_CLUSTER if event.pc in self._cluster_wide else OF_CTA
         clock = self.clock(actor)
         if self.atomics:
-            seen = self._seen[actor]
-            for (cta, other), given in seen.items():
-                within = min(reach, other)
-                if within == OF_ALL or within >= self._apart(cta, event.cta):
-                    join(clock, given)
+            seen, own = self._seen[actor], self._scopes(event.cta)[: reach + 1]
+            for scope in own:
+                join(clock, seen.get(scope, {}))
             if reach == OF_ALL:  # no later fence of the warp acquires more of what it has observed
                 seen.clear()
-            released = dict(clock)
-            self._fenced[actor].update({(event.cta, within): released for within in range(reach + 1)})
+            released = dict(self.released_clock(actor))
+            self._fenced[actor].update(dict.fromkeys(own, released))
         self._begin_interval(actor)
 
-    def _apart(self, cta: int, other: int) -> int:
-        """Return the scope that fences of two CTAs need to order them."""
-        if cta == other:
-            return OF_CTA
-        return OF_CLUSTER if self._cluster_of(cta) == self._cluster_of(other) else OF_ALL
+    def _scopes(self, cta: int) -> tuple[tuple[int, int], ...]:
+        """Return the scopes that contain a CTA, the narrowest first.  A fence releases to, and acquires from, each of
+        them up to its own."""
+        return (OF_CTA, cta), (OF_CLUSTER, self._cluster_of(cta)), (OF_ALL, 0)
 
     def atomic(self, event: Event) -> None:
         if not self.atomics:
@@ -369,11 +373,7 @@ class HappensBefore:
         # each cluster has a shared memory of its own
         own = self._cluster_of(event.cta) if address >> SEGMENT_SHIFT == SHARED else -1
         location = self._locations[own, address]
-        seen = self._seen[actor]
-        if seen:
-            add_given(seen, location)
-        else:
-            seen.update(location)
+        add_given(self._seen[actor], {scope: location[scope] for scope in self._scopes(event.cta) if scope in location})
         add_given(location, self._fenced[actor])
 
     def _begin_interval(self, actor: Actor) -> None:
@@ -399,6 +399,7 @@ def are_ordered(
     incomplete trace count as unordered.
     """
     order = order or HappensBefore(atomics, uncounted, whole=whole)
+    order.only = frozenset(earlier[:2] for earlier, _ in pairs)
     answers = [False] * len(pairs)
     asked: defaultdict[Epoch, list[int]] = defaultdict(list)
     for n, (_, later) in enumerate(pairs):
@@ -412,6 +413,8 @@ def are_ordered(
     for event in trace.events:
         if event.kind != "complete":
             answer((event.cta, event.warp, event.interval))
+        if not asked:
+            break
         order.apply(event)
     for epoch in list(asked):
         if order.interval(epoch[:2]) == epoch[2]:

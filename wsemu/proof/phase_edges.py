@@ -31,7 +31,6 @@ from wsemu.model.isa import (
 )
 from wsemu.model.outcome import FENCES
 from wsemu.proof.happens_before import (
-    OF_ALL,
     OF_CLUSTER,
     OF_CTA,
     Asynchronous,
@@ -102,9 +101,9 @@ class PhaseOrder(HappensBefore):
     def arrive_on(self, event: Event) -> None:
         actor = event.cta, event.warp
         if event.pc not in self._relaxed:
-            join(self._given[self._phase_of(event)], self.clock(actor))
+            join(self._given[self._phase_of(event)], self.released_clock(actor))
         elif self.atomics:
-            fenced = self._fenced[actor].get((event.cta, self._reach), {})
+            fenced = self._fenced[actor].get(self._scopes(event.cta)[self._reach], {})
             join(self._given[self._phase_of(event)], fenced)
 
     def await_(self, event: Event) -> None:
@@ -112,7 +111,7 @@ class PhaseOrder(HappensBefore):
         if event.pc not in self._relaxed:
             join(self.clock(actor), self._given[self._phase_of(event)])
         elif self.atomics:
-            add_given(self._seen[actor], {(event.cta, OF_ALL): dict(self._given[self._phase_of(event)])})
+            add_given(self._seen[actor], {self._scopes(event.cta)[OF_CTA]: dict(self._given[self._phase_of(event)])})
 
     def _phase_of(self, event: Event) -> tuple[int, int, int]:
         return self._cluster_of(event.cta), event.place, event.generation
