@@ -56,6 +56,8 @@ OUTSIDE = [
     "add.u32 %r9, %r3, 128; cp.async.ca.shared.global [%r9], [%rd1], 16; cp.async.wait_all;",
     # a number
     "ld.shared.u32 %r8, [128];",
+    # a number on one path
+    "mov.u32 %r9, %r5; @%p2 bra L; mov.u32 %r9, 128;\nL: ld.shared.u32 %r8, [%r9];",
 ]
 """bodies that leave a variable for the one beside it"""
 INSIDE = [
@@ -63,11 +65,10 @@ INSIDE = [
     "ld.shared.u32 %r8, [second+124];",
     "ld.shared.v4.u32 {%r8, %r9, %r10, %r11}, [first+112];",
     "shl.b32 %r9, %r1, 3; and.b32 %r9, %r9, 127; add.u32 %r9, %r4, %r9; ld.shared.u32 %r8, [%r9];",
-    # of two variables, of a number or a variable, of memory: nothing is compared
+    # of two variables, of memory: nothing is compared
     "selp.b32 %r9, %r5, %r6, %p1; ld.shared.u32 %r8, [%r9];",
     "sub.u32 %r9, %r4, %r3; add.u32 %r9, %r5, %r9; ld.shared.u32 %r8, [%r9];",
     "mov.u32 %r9, %r5; @%p1 mov.u32 %r9, %r6; ld.shared.u32 %r8, [%r9];",
-    "mov.u32 %r9, %r5; @%p2 bra L; mov.u32 %r9, 128;\nL: ld.shared.u32 %r8, [%r9];",
     "cvt.u64.u32 %rd6, %r5; cvta.shared.u64 %rd6, %rd6; selp.b64 %rd6, %rd6, %rd4, %p2; ld.u32 %r8, [%rd6];",
     # an index of other memory, from the distance of two addresses or from some bits of one
     DISTANCE + "add.u64 %rd6, %rd2, %rd6; ld.global.u32 %r8, [%rd6];",

@@ -86,6 +86,28 @@ RIGHT = [
     "@%p1 ld.u32 %r9, [%rd3];",
     "@%p1 ld.global.u32 %r9, [%rd8];",
 ]
+MIXED = {
+    "a guarded move": "mov.u64 %rd20, 8; @PRED mov.u64 %rd20, %rd5; st.shared.u32 [%rd20], %r9;",
+    "a guarded move of null": "mov.u64 %rd20, 0; @PRED mov.u64 %rd20, %rd5; ld.shared.u32 %r9, [%rd20];",
+    "a guarded move to itself": "mov.u64 %rd20, %rd5; @!PRED mov.u64 %rd20, 0; st.shared.u32 [%rd20+4], %r9;",
+    "a branch": "mov.u64 %rd20, %rd5; @PRED bra L; mov.u64 %rd20, 8; L: atom.shared.add.u32 %r9, [%rd20], 1;",
+    "a selection": "selp.b64 %rd20, %rd5, %rd12, PRED; add.u64 %rd20, %rd20, 16; st.shared.u32 [%rd20], %r9;",
+    "a selected distance": "selp.b64 %rd20, %rd5, 0, PRED; add.u64 %rd20, %rd12, %rd20; st.shared.u32 [%rd20+4], %r9;",
+    "two selections": "selp.b64 %rd20, 0, 8, %p1; selp.b64 %rd21, %rd5, 16, PRED; add.u64 %rd20, %rd20, %rd21;"
+    " st.shared.u32 [%rd20], %r9;",
+    "32 bits": "cvt.u32.u64 %r3, %rd5; selp.b32 %r3, %r3, 0, PRED; st.shared.u32 [%r3], %r9;",
+    "the second round": "mov.u64 %rd20, %rd5; mov.u32 %r3, 0; L: st.shared.u32 [%rd20], %r9; add.u32 %r3, %r3, 1;"
+    " @!PRED mov.u64 %rd20, 8; setp.lt.u32 %p2, %r3, 2; @%p2 bra L;",
+    "a generic address": "selp.b64 %rd20, %rd5, 0, PRED; cvta.shared.u64 %rd20, %rd20; ld.u32 %r9, [%rd20];",
+    "a load": "ld.local.u32 %r3, [own]; cvt.u64.u32 %rd20, %r3; @PRED mov.u64 %rd20, %rd5; ld.shared.u32 %r9, [%rd20];",
+    "local memory": "selp.b64 %rd20, %rd4, 8, PRED; st.local.u32 [%rd20], %r9;",
+    "local memory in 32 bits": "cvt.u32.u64 %r3, %rd4; selp.b32 %r3, %r3, 8, PRED; st.local.u32 [%r3], %r9;",
+    "shared instead of local memory": "selp.b64 %rd20, %rd5, %rd4, PRED; st.shared.u32 [%rd20], %r9;",
+    "an mbarrier": "selp.b64 %rd20, %rd5, 8, PRED; mbarrier.init.shared.b64 [%rd20+16], 1;",
+    "an asynchronous copy": "selp.b64 %rd20, %rd5, 16, PRED; cp.async.ca.shared.global [%rd20+16], [%rd1], 4;"
+    " cp.async.wait_all;",
+}
+"""accesses at an address if PRED holds, otherwise at a number"""
 
 
 def _codes(body: str, engine: Any) -> list[str]:
@@ -109,6 +131,15 @@ def test_an_access_stays_in_the_state_space_that_it_names(body: str, engine: Any
 @pytest.mark.parametrize("body", RIGHT)
 def test_an_address_of_the_space_is_right(body: str, engine: Any) -> None:
     assert _codes(body, engine) == []
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("body", MIXED.values(), ids=MIXED)
+def test_a_number_is_no_address_on_the_path_on_which_it_is_one(body: str, engine: Any) -> None:
+    """%p1 is false in the thread that runs."""
+    holds = "setp.ne.u32 %p3, %r1, 99; "
+    assert _codes(holds + body.replace("PRED", "%p3"), engine) == []
+    assert set(_codes(body.replace("PRED", "%p1"), engine)) == {"out-of-bounds"}
 
 
 def test_a_pointer_in_a_structure_is_an_address() -> None:

@@ -131,9 +131,9 @@ ret;
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 @pytest.mark.parametrize("where", [
     "mov.u32 %r6, %r9;",
-    "mov.u32 %r6, %r8; @%p2 bra L; mov.u32 %r6, %r10;\nL:",
-    "mov.u32 %r6, %r8; @!%p2 mov.u32 %r6, %r10;",
-    "selp.b32 %r6, %r8, %r10, %p2;",
+    "mov.u32 %r6, %r9; @%p2 bra L; mov.u32 %r6, %r10;\nL:",
+    "mov.u32 %r6, %r9; @!%p2 mov.u32 %r6, %r10;",
+    "selp.b32 %r6, %r9, %r10, %p2;",
     "sub.u32 %r6, %r10, %r7; add.u32 %r6, %r6, %r5;",
 ])  # fmt: skip
 def test_a_ticket_that_leads_out_of_bounds_is_found_by_whatever_address_it_is_read(where: str, engine: Any) -> None:

@@ -264,12 +264,14 @@ def test_variables_of_functions_are_used_while_they_run(outside: str, body: str)
     assert fast[:2] == ("verified", ())
 
 
-def test_a_number_that_may_be_null_counts_as_an_address() -> None:
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_register_with_a_number_or_an_address_is_an_address_where_it_holds_one(engine: str) -> None:
     body = (
         "mov.u64 %x1, 0; setp.ne.u32 %p, %n, 0; @%p mov.u64 %x1, tile; setp.ne.u32 %q, %t, 0; @%q bra END;"
         "st.shared.u32 [%x1], 5; END: ret;"
     )
-    assert answer(Row("", "", "", "error", "verified", body=body), "vm")[0] == "verified"
+    assert answer(Row("", "", "", "error", "verified", body=body, n=1), engine)[:2] == ("verified", ())
+    assert answer(Row("", "", "", "error", "failed", body=body), engine)[:2] == ("failed", ("out-of-bounds",))
 
 
 def test_a_fragment_that_its_own_sum_scales_keeps_its_shape() -> None:

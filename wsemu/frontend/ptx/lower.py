@@ -21,6 +21,7 @@ from wsemu.frontend.ptx.fragment_origins import check_fragments
 from wsemu.frontend.ptx.grid import mark_grid_barriers
 from wsemu.frontend.ptx.handlers import HANDLERS
 from wsemu.frontend.ptx.lifetimes import end_variables
+from wsemu.frontend.ptx.mixed_addresses import forbid_numbers
 from wsemu.frontend.ptx.multimem import choose_replicas, enter_multicasts
 from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.reach import Reached
@@ -117,6 +118,7 @@ def lower(
     check_fragments(graph, e.fragments, e.fragment_uses)
     choose_replicas(e)
     stop_at_ends(graph, function, e.origins)
+    forbid_numbers(graph, kinds)
     part_ends(graph)
     assign_once(graph)
     distinguish_relative(graph, e.generic, e.relative)

@@ -44,10 +44,10 @@ _LAST_SEGMENT = 127
 _STEPS = frozenset({"mov.b64", "add.b64", "selp.b64"})
 """operations whose result may be in the same array as the constant address from which it is computed"""
 _SHARES = "an address of local memory is stored where another warp may load it, to which it means its own memory"
-_ACCESSES = ("load", "store", "atomic")
+ACCESSES = ("load", "store", "atomic")
 _ANY_SPACE = frozenset({0, FORBIDDEN["global"]})
 """excluded kinds of memory for a generic address, or for one of global memory"""
-_NEEDED = {FORBIDDEN["shared"]: IN_SHARED, FORBIDDEN["local"]: IN_LOCAL}
+NEEDED = {FORBIDDEN["shared"]: IN_SHARED, FORBIDDEN["local"]: IN_LOCAL}
 """excluded kinds of memory -> the kind that the address must refer to"""
 _LOADED = ANYWHERE + 1
 """flag of an address that is computed from results of loads, or of other operations than arithmetic"""
@@ -55,8 +55,8 @@ _LAST_MATRIX = (1 << 14) - 1
 """descriptor of a matrix at the last address that it can name, beyond shared memory"""
 _TENSOR_VERSION = 1 << 46
 """field that all descriptors of `tcgen05` contain"""
-_HAVE_OFFSET = ("mbarrier.", "cp.async.")
-"""start of the names of operations whose `immediate` is added to the address"""
+HAVE_OFFSET = ("mbarrier.", "cp.async.")
+"""start of the names of asynchronous operations whose `immediate` is added to the address"""
 
 
 def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
@@ -67,7 +67,7 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
     for block in graph.blocks:
         for instruction in block.instructions:
             operation = OPERATIONS.get(instruction.operation)
-            if operation is None or operation.kind not in _ACCESSES:
+            if operation is None or operation.kind not in ACCESSES:
                 _move_numbers(graph, instruction, held)
                 continue
             if _shares_local(instruction, local, held):
@@ -77,7 +77,7 @@ def forbid_by_origin(graph: Graph, kinds: Sequence[Kind]) -> None:
             excluded = instruction.auxiliary >> FORBIDS_SHIFT & ANYWHERE
             if excluded in _ANY_SPACE:
                 instruction.auxiliary |= (ANYWHERE & ~reached) << FORBIDS_SHIFT
-            elif not reached & _NEEDED.get(excluded, ANYWHERE):  # a GPU may reserve the bytes there
+            elif not reached & NEEDED.get(excluded, ANYWHERE):  # a GPU may reserve the bytes there
                 instruction.auxiliary |= ANYWHERE << FORBIDS_SHIFT
             loads |= bool(reached & _LOADED)
     if loads:
@@ -90,16 +90,21 @@ def _move_numbers(graph: Graph, instruction: Instruction, held: dict[Register, i
     for number in IN_SHARED_MEMORY.get(instruction.operation, ()):
         reached = held.get(instruction.operands[number], 0)
         if not reached & IN_SHARED and (not reached or reached & _LOADED):
-            _replace_operand(instruction, number, graph.constant("b64", 0))
-            if instruction.operation.startswith(_HAVE_OFFSET):
+            replace_operand(instruction, number, graph.constant("b64", 0))
+            if instruction.operation.startswith(HAVE_OFFSET):
                 instruction.immediate = 0
-    version = _TENSOR_VERSION if instruction.operation.startswith("tcgen05.") else 0
     for number in list_descriptors(instruction):
         if not held.get(instruction.operands[number], 0) & IN_SHARED:
-            _replace_operand(instruction, number, graph.constant("b64", version | _LAST_MATRIX))
+            replace_operand(instruction, number, graph.constant("b64", describe_outside(instruction)))
 
 
-def _replace_operand(instruction: Instruction, number: int, register: Register) -> None:
+def describe_outside(instruction: Instruction) -> int:
+    """Return the descriptor of a matrix beyond shared memory."""
+    version = _TENSOR_VERSION if instruction.operation.startswith("tcgen05.") else 0
+    return version | _LAST_MATRIX
+
+
+def replace_operand(instruction: Instruction, number: int, register: Register) -> None:
     instruction.operands = (*instruction.operands[:number], register, *instruction.operands[number + 1 :])
 
 
@@ -110,6 +115,11 @@ def _shares_local(instruction: Instruction, local: dict[Register, int], held: di
         return False
     reaches = held.get(address, 0) & ~(instruction.auxiliary >> FORBIDS_SHIFT)
     return not reaches & IN_LOCAL
+
+
+def find_kinds(graph: Graph, kinds: Sequence[Kind]) -> dict[Register, int]:
+    """Return the kinds of memory to which the address in each register may refer."""
+    return _origins(graph, kinds)[1]
 
 
 def _origins(graph: Graph, kinds: Sequence[Kind]) -> tuple[dict[Register, int], dict[Register, int]]:
