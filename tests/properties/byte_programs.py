@@ -1,10 +1,10 @@
 """Random programs of threads that access bytes of one area, in sizes from a byte to a vector, between barriers.
 
 Stores of different threads differ in every byte, so two of them to one byte are a race, and so are a load and a store.
-In some programs each byte is stored with the same value, but for a byte of some stores: then two stores whose common
-bytes agree are no race, and `same-value-store`. Atomic additions are atomic with each other if they have one width and
-one address. What a program without a race leaves in memory, and what its threads load, follows from the order of its
-rounds.
+In some programs all stores write one value to each byte, except that some stores have one odd byte. There, two
+stores that agree in their common bytes are a `same-value-store`, not a race. Atomic additions are atomic with each
+other if they have one width and one address. If a program has no race, the order of its rounds determines the final
+contents of memory and the loaded values.
 """
 
 from __future__ import annotations

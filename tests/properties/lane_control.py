@@ -1,4 +1,4 @@
-"""How the lanes of one warp come apart and meet, from the text of docs/semantics.md, for lane_explorer.py.
+"""How the lanes of one warp diverge and converge, from the text of docs/semantics.md, for lane_explorer.py.
 
 Lanes *run together* from the beginning of a program to a branch on which they differ.  They meet again at its nearest
 common continuation: there they wait for those of them that live, and run on together.  Where some may return before

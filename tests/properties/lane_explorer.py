@@ -1,4 +1,4 @@
-"""Every interleaving of a program whose warps come apart (lanes.py), from the text of docs/semantics.md.
+"""Every interleaving of a program whose warps diverge (lanes.py), from the text of docs/semantics.md.
 
 How the lanes of a warp come to its barrier operations is said in lane_control.py.  Of several warps:
 

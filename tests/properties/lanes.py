@@ -1,4 +1,4 @@
-"""Programs whose warps come apart: a notation, and what their lanes do one after another.
+"""Programs whose warps diverge: a notation, and the steps of their lanes.
 
 A warp is a block of statements, as in `w0: if low { W(0) } else { a(1,64) } Y | w1: loop 2 { S(1+k,64) R(0) }`:
 
@@ -9,12 +9,12 @@ A warp is a block of statements, as in `w0: if low { W(0) } else { a(1,64) } Y |
     Y V y                syncwarp and a vote of the whole warp; a syncwarp of the lanes that are in this branch
     X                    return
     if low { } else { }  for the lanes of a class (CLASSES)
-    loop 3 { }           with its counter added where `+k` stands; `loop low { }` is once more for those lanes
+    loop 3 { }           in which `+k` adds its counter; `loop 3 low { }` runs once more for those lanes
     steer P(b,n,p) 7 { } else { }   whether a reduction has that result
     chance v { } else { }           whether an atomic addition to word v, one place for all, gave an even number
 
-The lanes of a warp fall into three classes that no condition divides.  All that is said here of control is what Python
-says: `unrolled` makes a straight program of each class.
+No condition divides the three classes of lanes of a warp.  So control flow is that of Python: `unrolled` returns a
+straight-line program for each class.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 LANES: Final = 32
 CLASSES: Final = (range(1), range(1, 16), range(16, 32))
-"""lanes that always do the same"""
+"""lanes that always execute the same operations"""
 EVERYONE: Final = frozenset(range(len(CLASSES)))
 GROUPS: Final[dict[str, tuple[frozenset[int], str]]] = {
     "one": (frozenset({0}), "lane == 0"),
@@ -231,8 +231,8 @@ class Step(NamedTuple):
 THEN, ELSE = -1, -2
 """the branches of a statement in a site"""
 JUMP, PART, MEET = "J", "D", "M"
-"""a step that only goes to its target; a branch at which classes part, each to the side `number`; where they meet
-again: it has the branch's site, and is the branch's `target`, if there is such a place"""
+"""kinds of steps: a jump to its target; a branch at which the classes diverge, each to the side `number`; and the point
+where they converge, which has the branch's site.  If that point exists, it is the branch's `target`"""
 
 
 @lru_cache(4096)

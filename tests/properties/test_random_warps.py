@@ -1,4 +1,4 @@
-"""Random kernels in which lanes come apart around barriers, atomics, warp operations and exits: the VM, on one worker
+"""Random kernels in which lanes diverge around barriers, atomics, warp operations and exits: the VM, on one worker
 and on two, and the reference interpreter report the same, finding by finding, and leave the same in the arrays.
 
 Conditions pick lanes, warps and CTAs; operands come from small sets, so that barriers meet and accesses collide.  Most

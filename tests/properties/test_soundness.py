@@ -189,7 +189,7 @@ def test_what_a_run_finds_and_what_it_misses_is_judged(errors: set[str], faults:
 
 @pytest.mark.parametrize("family", LANE_FAMILIES)
 def test_the_verdict_is_what_enumeration_of_lanes_shows(family: str) -> None:
-    """With the branches of conditions in either order; and a warp that comes apart is written as it is read."""
+    """A condition may have its branches in either order; the notation of a divergent warp is read as it is written."""
     source = random.Random(5)
     made = [LANE_FAMILIES[family](source) for _ in range(6)]
     assert [parse_lanes(lanes_notation(program)) for program in made] == made

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wsemu.model.settings import Engine
 
 DRAWN = "1 | D(0,0) W(0)?0=0 a(0)?0=0 a(0)?0!0 | w(0,0) R(0)"
-"""who draws first fills the tile"""
+"""the thread that draws first fills the tile"""
 
 
 @pytest.mark.parametrize(("text", "verdict", "faults"), [

@@ -1,4 +1,4 @@
-"""Loops that end, and loops whose state comes again, get the verdict that executing them shows."""
+"""Loops that end, and loops that return to an earlier state, have the verdict that their execution shows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_random_loops(engine: Engine, count: int, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 def test_what_a_guarded_load_leaves_is_written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A strong load under a guard, in a loop, was said to read a register that nothing has written."""
+    """A guarded strong load in a loop was wrongly reported to read an uninitialized register."""
     monkeypatch.setattr(orders, "PATIENCE", 1_000)
     steps = (Step("exch", 0, 1, 2, when=0), Step("strong", 0, 2, 2, when=0))
     loop = Loop((3, 3, 0, 0), (2, 3, 2), steps, "ge", 0, 3)

@@ -330,9 +330,9 @@ accesses of the host are determined from the source lines
     test_between.py::test_an_access_of_the_host_is_one_that_a_line_names
 a test of a phase whose result is kept
     test_kept_tests.py::test_a_kept_result_does_not_replace_a_wait_for_a_later_phase_of_the_same_parity
-whether stores that nothing orders write the same value for every assignment
+whether unordered stores write the same value for every assignment
     test_cancellation.py::test_equal_stores_are_compared_for_each_cluster_in_each_state
-whether stores that nothing orders, and that write the same value
+whether unordered stores that write the same value
     test_equal_stores_and_polls.py::test_a_poll_leaves_equal_stores_open
 in Python: pairs of CTAs, scale factors
     test_tensor_names.py::test_other_instructions_have_no_name

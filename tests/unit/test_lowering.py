@@ -533,7 +533,7 @@ REFUSED = [
     (nowhere_assigned, "compiled code has no missing"),
     (identity, "compiled code has no x is OFFSET"),
     (with_block, "compiled code has no with x"),
-    (two_kinds, "y is a number here and a record there"),
+    (two_kinds, "y has two types: a number and a record"),
 ]
 
 

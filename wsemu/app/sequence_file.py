@@ -12,10 +12,11 @@
     sync = "s"  # The host waits for the stream.
 
 A launch has `grid`, `block`, `args`, `stream`, and `pdl = true` for programmatic stream serialization.  A `copy` of an
-array goes `to` another one, or to a new one of a kind of memory; without a stream the host waits.  Events have `record`
-and `wait`, and `sync` waits for a stream, an event or the "device".  Arrays have `memset`, `malloc` and `free`, in
-`stream` if there is one, and `read` and `write` by the host.  Graphs have `capture` and `end-capture`, of `stream`, and
-`graph` launches one.  `[streams]` has the kinds of streams, `[memory]` those of arrays.
+array goes `to` another array, or to a new array in a named kind of memory; without a stream the host waits.  `record`
+and `wait` name an event, and `sync` names a stream, an event or the "device" for which the host waits.  `memset`,
+`malloc` and `free` name an array, and may have a `stream`; `read` and `write` are accesses of the host to an array.
+`capture` and `end-capture` name a graph, and have the `stream` that is captured; `graph` launches it.  `[streams]`
+gives the kinds of streams, and `[memory]` those of arrays.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     Op = dict[str, Any]
 
 LARGEST = 4 << 20
-"""number of bytes of a file"""
+"""maximum number of bytes of a file"""
 KINDS = ("device", "pool", "pinned", "mapped", "managed", "pageable")
 """names of the kinds of memory"""
 TOP = {"ptx": str, "managed": str, "arrays": dict, "streams": dict, "memory": dict, "op": list}

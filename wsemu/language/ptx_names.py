@@ -56,9 +56,7 @@ _BYTES = {
     "the first element of `array`, in one access.  "
     f"`qualifier` is one of {', '.join(repr(name) for name in STORE_QUALIFIERS)}.",
 }
-_UNALIGNED = {
-    f"barrier{signature[3:]}": f"{doc} Lanes of a warp may come apart." for signature, doc in _BARRIERS.items()
-}
+_UNALIGNED = {f"barrier{signature[3:]}": f"{doc} Lanes of a warp may diverge." for signature, doc in _BARRIERS.items()}
 
 FUNCTIONS: Final = {
     **functions("ptx", "", {**_BARRIERS, **_UNALIGNED, **_BYTES, **_accesses()}), **async_names.FUNCTIONS,

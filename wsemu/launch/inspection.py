@@ -46,7 +46,7 @@ def _inspect_types(kernel: Kernel, file: Any = None) -> None:
 
 
 def _recompile(kernel: Kernel) -> None:
-    """Compile again at the next launch, with the global names' values then."""
+    """Compile again at the next launch, with the values that global names have at that time."""
     from wsemu.launch import compiled
 
     compiled.forget(kernel.py_func)

@@ -215,7 +215,9 @@ class _Body:
             self.entry.store(ir.Constant(PLACE if kind else I64, None), place)
             self.variables[name] = place, kind
         elif held != kind:
-            raise TypeError(f"{self.function.__name__}: {name} is a number here and a record there, or two of them")
+            raise TypeError(
+                f"{self.function.__name__}: {name} has two types: a number and a record, or two kinds of records"
+            )
         self.b.store(value.place if isinstance(value, Record) else value, place)
 
     def store(self, target: ast.expr, value: Value) -> None:

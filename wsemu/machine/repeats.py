@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from wsemu.machine.vm import Machine
 
 FIRST = 4_000_000
-"""warp instructions of a group after which its warps are looked at, the first time; the number doubles each time"""
+"""warp instructions of a group before its warps are examined for the first time; the number doubles each time"""
 MOST_STEPS = 128
-"""stretches of code that each warp executes step by step, the first time; the number doubles each time"""
+"""stretches of code that each warp executes step by step in the first examination; the number doubles each time"""
 MOST_IN_VAIN = 16_384
 """likewise if it executes atomics, and memory stays as it is: it may search for a free entry in a full table"""
 MOST_BYTES = 1 << 25
-"""bytes of shared and local memory and of writable arrays above which a loop with stores is not looked at"""
+"""bytes of shared and local memory and of writable arrays above which a loop with stores is not examined"""
 MOST_COMPARED = 1 << 28
 """bytes of memory that are copied and compared for the steps of one warp, at most"""
 _STORES, _SWAPS, _SEVERAL, _VARIES = 1, 2, 3, 4
@@ -52,7 +52,7 @@ class Repeats:
         """warp instructions of the last single steps"""
 
     def shorten(self, piece: int) -> int:
-        """Return the length of the next slice: a loop is looked at where a slice ends with its instructions."""
+        """Return the length of the next slice: a loop is examined if a slice ends with its instructions."""
         return 1 if self.executed >= self.next else piece
 
     def look(self, executed: int, status: int) -> int:

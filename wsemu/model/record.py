@@ -100,7 +100,8 @@ class _Plain:
             self._become(model(**fields))
 
     def _become_exact(self, fields: dict[str, Any]) -> bool:
-        """Accept the values of fields without the model, if it would keep each as it is; return whether it would."""
+        """Accept the values of fields without the model if the model would not change any of them.  Return whether they
+        were accepted."""
         cls = self.__class__
         required = {name for name, default in cls._fields.items() if default is _REQUIRED}
         if not required <= fields.keys() <= cls._fields.keys():
@@ -274,8 +275,8 @@ else:
     class Record(_Plain):
         """Data that can be converted to JSON and does not change.
 
-        The code that checks it is built when it is first needed.  `made` accepts values unchecked, and needs no such
-        code.
+        The code that checks it is built when it is first needed.  `build` accepts unchecked values, and does not need
+        that code.
         """
 
 

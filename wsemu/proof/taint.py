@@ -31,7 +31,7 @@ token, or of any other number, for which PTX defines none.
 
 **Active lanes.** The analysis also follows the mask that `activemask` returns, because lanes that could run together
 need not do so (CUDA C++ Programming Guide, "Warp Vote Functions").  The mask may contain any subset of the lanes that
-reach the instruction, with the lane itself.  Only if the lanes of a warp run in lockstep, there is one possible mask.
+reach the instruction, with the lane itself.  There is only one possible mask if the lanes of a warp run in lockstep.
 If one lane adds for all active lanes, the sum is equal for all masks (`election.py`).  The choice of this lane has no
 effect if only atomics touch the array.
 

@@ -2,7 +2,7 @@
 
 All lanes of a warp wait at an aligned barrier together. After it, a GPU lets them continue together until a branch
 separates them, and lanes that take the same side stay together. After a join of several paths, lanes may be together or
-not. Lanes may also come apart at another wait, which is a loop on a GPU, and at a warp-wide operation that some lanes
+not. Lanes may also diverge at another wait, which is a loop on a GPU, and at a warp-wide operation that some lanes
 skip, or whose members differ between lanes. The mask of an earlier `activemask` does not differ. So on the only path
 from the barrier, without these, an `activemask` names all lanes of the warp that reach it. PTX does not promise this:
 by its text, the mask need contain only the lane that executes it.
@@ -60,7 +60,7 @@ def _find_barriers(program: Program, masks: list[int]) -> dict[int, int]:
 
 
 def find_separating(program: Program) -> frozenset[int]:
-    """Return the instructions at which lanes that are together may come apart without a branch: waits other than
+    """Return the instructions at which converged lanes may diverge without a branch: waits other than
     aligned barriers, and warp-wide operations that some lanes skip, or whose members may differ between lanes."""
     rows = program.code.tolist()
     before = find_predecessors(rows)

@@ -2,8 +2,9 @@
 memory.
 
 After many instructions of a group, its warps execute some instructions one at a time, and their states are compared by
-Brent's algorithm.  A state is what the registers hold, and where the lanes are; of a warp that runs alone, it is also
-what memory holds.  If several warps run, none may change memory, which may end the loop of another one.
+Brent's algorithm.  A state consists of the contents of the registers and the positions of the lanes.  For a
+warp that runs alone, it includes the contents of memory.  If several warps run, none of them may change memory, because
+a store might end the loop of another warp.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from wsemu.reference.state import Group, Warp
 
 FIRST = 10_000
-"""warp instructions of a group after which its warps are looked at, the first time; the number doubles each time"""
+"""warp instructions of a group before its warps are examined for the first time; the number doubles each time"""
 MOST_STEPS = 500
-"""instructions that each warp executes one at a time, the first time"""
+"""instructions that each warp executes one at a time in the first examination"""
 MOST_BYTES = 1 << 20
-"""bytes of memory above which a loop with stores is not looked at"""
+"""bytes of memory above which a loop with stores is not examined"""
 
 
 class Repeats:
@@ -69,7 +70,8 @@ class Repeats:
         return False
 
     def _copy_memory(self) -> list[bytes]:
-        """Return what shared and local memory and the writable arrays hold; nothing if that is too much."""
+        """Return the contents of shared and local memory and of the writable arrays; an empty list if they are
+        too large."""
         launch = self.group.launch
         of_warps = (warp.local for cta in self.group.ctas for warp in cta.warps)
         arrays = (array for array in launch.arrays if array.writable)

@@ -30,7 +30,7 @@ ACCOUNT, MOST_OF_ORDERS = 1.5, 2 / 3
 """for one unit of effort: what all methods together may use to decide a launch, which takes about 2 seconds; and the
 part of it that the interleavings may use, because other programs may follow"""
 PATIENCE = 100_000
-"""warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
+"""warp instructions of a run after which a launch that atomics may keep in a loop is examined"""
 SLOW_PATIENCE = 5_000
 """maximum patience of the reference interpreter, which executes some thousand warp instructions in a second"""
 MORE = 20

@@ -35,7 +35,7 @@ class Followed(NamedTuple):
     findings: list[RawFinding]
     """findings of all CTAs of the launch"""
     records: list[tuple[_Key, AccessRecord]]
-    """accesses of the instructions that are looked at, in order"""
+    """accesses of the examined instructions, in order"""
 
     def stuck_warps(self) -> list[tuple[int, int, str]] | None:
         """Return (warp, instruction, what it waits for) of all warps that have not ended; None if one of them can

@@ -82,7 +82,7 @@ class Filled(NamedTuple):
     operand: tuple[int, int, bool, int, bool, bool]
     """descriptor or address, number of rows, their layout, and whether the product is sparse"""
     elements: tuple[tuple[int, ...] | None, ...]
-    """a tuple for each row; None for a row of which a word is not written"""
+    """a tuple for each row; None for a row with an uninitialized word"""
 
 
 class TensorMemory:
