@@ -29,6 +29,7 @@ from wsemu.frontend.assemble.simplify import (
     Blocks,
     Failing,
     assignments,
+    clear_unread_sums,
     fixed_registers,
     simplify_blocks,
     split_critical_edges,
@@ -64,6 +65,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
     """
     graph = replace(graph, types=list(graph.types), constants=dict(graph.constants))
     blocks = simplify_blocks(graph)
+    clear_unread_sums(graph, blocks)
     if fma:
         contract(graph, blocks, optimised=expand is not None)
     if expand is not None:

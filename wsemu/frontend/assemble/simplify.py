@@ -11,13 +11,15 @@ from wsemu.frontend.assemble.flow import ALU, predecessors, reachable
 from wsemu.frontend.assemble.graph import TRUE, Block, Graph, Instruction, Phi, Register
 from wsemu.model.data import replace
 from wsemu.model.isa import ATOMICS, PARTS_SHIFT, SIZE, USES_OLD, access_shape, first_element
-from wsemu.model.matrix import VECTORS, vector_counts
+from wsemu.model.matrix import VECTORS, WGMMA, vector_counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _PAIR, _PAIR_BYTES = "x2", 4
 """end of the name of an atomic of two packed elements (`f16x2`), and its bytes"""
+_EQUALITY = {"setp.eq.b32": True, "setp.ne.b32": False}
+"""compares of integers, with whether they are true for equal numbers"""
 Blocks = dict[int, Block]
 """block index -> block, in layout order"""
 
@@ -40,6 +42,43 @@ def simplify_blocks(graph: Graph) -> Blocks:
     _drop_negations(blocks, assigned)
     remove_dead_code(blocks)
     return blocks
+
+
+def clear_unread_sums(graph: Graph, blocks: Blocks) -> None:
+    """Replace undefined accumulators of a `wgmma` by zeros if its `scale-d` is always false: it does not read them.
+
+    Compiled code rarely clears the accumulators of the first product of a sum.  Without this, each such kernel would
+    run a second time to find what the undefined registers reach."""
+    if not graph.undefined or not any(i.operation in WGMMA for block in blocks.values() for i in block.instructions):
+        return
+    never = _false_predicates(graph, blocks)
+    for block in blocks.values():
+        for index, one in enumerate(block.instructions):
+            if one.operation not in WGMMA or one.operands[-1] not in never or one.guard != TRUE:
+                continue
+            *others, scale = one.operands
+            first = len(others) - len(one.results)
+            cleared = (graph.constant("b32", 0) if r in graph.undefined else r for r in others[first:])
+            block.instructions[index] = replace(one, operands=(*others[:first], *cleared, scale))
+
+
+def _false_predicates(graph: Graph, blocks: Blocks) -> set[Register]:
+    """Return the predicates that are false, or compare two constants with this result."""
+    value_of = {
+        register: int(value) & 0xFFFFFFFF for (type_, value), register in graph.constants.items() if type_ == "b32"
+    }
+    never = {register for (type_, value), register in graph.constants.items() if type_ == "p" and not value}
+    assigned = assignments(blocks.values())
+    for block in blocks.values():
+        for one in block.instructions:
+            relation = _EQUALITY.get(one.operation)
+            known = all(r in value_of for r in one.operands)
+            if relation is None or not known or one.guard != TRUE or assigned[one.results[0]] > 1:
+                continue
+            left, right = (value_of[r] for r in one.operands)
+            if (left == right) is not relation:
+                never.add(one.results[0])
+    return never
 
 
 def assignments(blocks: Iterable[Block]) -> dict[Register, int]:
