@@ -17,6 +17,7 @@ from wsemu.frontend.assemble.graph import Instruction
 from wsemu.frontend.ptx.provenance import list_descriptors
 from wsemu.frontend.ptx.reachable_memory import (
     ACCESSES,
+    BASES,
     HAVE_OFFSET,
     NEEDED,
     describe_outside,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 _KINDS = IN_SHARED | IN_LOCAL
 """memory whose addresses look like numbers"""
+_MAX_DEPTH = 100
+"""maximum instructions between the address of a variable and that of an access for a short proof"""
 _Use = tuple[int, int, int]
 """operand that must be an address, its kind of memory, and what replaces the operand where it is a number"""
 
@@ -46,26 +49,97 @@ def forbid_numbers(graph: Graph, kinds: Sequence[Kind]) -> None:
     rounds."""
     if graph.specials.keys().isdisjoint(("shared", "dynamic", "local")):
         return
-    mixed = _Mixed(graph, find_kinds(graph, kinds))
+    writers = _list_writers(graph)
+    if _Proof(graph, writers).covers_uses():
+        return
+    mixed = _Mixed(graph, writers, find_kinds(graph, kinds))
     for block in graph.blocks:
         block.instructions[:] = [each for code in block.instructions for each in (*mixed.select_addresses(code), code)]
     mixed.insert_code()
 
 
+def _list_writers(graph: Graph) -> dict[Register, list[Instruction]]:
+    writers: dict[Register, list[Instruction]] = defaultdict(list)
+    for block in graph.blocks:
+        for code in block.instructions:
+            for result in code.results:
+                writers[result].append(code)
+    return writers
+
+
+def _find_window(graph: Graph) -> Register:
+    """Return the register with the number that `cvta.shared` adds to an address; -1 if there is none."""
+    return graph.constants.get(("b64", WINDOW), -1)
+
+
+def _list_uses(code: Instruction, window: Register) -> Iterator[_Use]:
+    operation = OPERATIONS.get(code.operation)
+    if operation is not None and operation.kind == "alu":
+        if code.operation == "or.b64" and code.operands[1] == window:  # `cvta.shared`
+            yield 0, IN_SHARED, 1 << FARTHEST
+        return
+    if operation is not None and operation.kind in ACCESSES:
+        kind = NEEDED.get(code.auxiliary >> FORBIDS_SHIFT & ANYWHERE)
+        if kind is not None:
+            yield 0, kind, -code.immediate
+    for number in IN_SHARED_MEMORY.get(code.operation, ()):
+        yield number, IN_SHARED, -code.immediate if code.operation.startswith(HAVE_OFFSET) else 0
+    for number in list_descriptors(code):
+        yield number, IN_SHARED, describe_outside(code)
+
+
+class _Proof:
+    """A search for a computation of each address from the address of a variable, on every path.  Usually there is one,
+    a few instructions long, and nothing is to be followed."""
+
+    def __init__(self, graph: Graph, writers: Mapping[Register, Sequence[Instruction]]) -> None:
+        self._graph, self._writers = graph, writers
+        self._sources = {graph.specials[name]: kind for name, kind in BASES.items() if name in graph.specials}
+        self._proven: dict[tuple[Register, int], bool] = {}
+        """(register, kind of memory) -> whether it always holds such an address, if known or assumed"""
+
+    def covers_uses(self) -> bool:
+        """Return whether each operand that must be an address of shared or local memory is proven to be one."""
+        window = _find_window(self._graph)
+        return all(
+            self._prove(code.operands[number], kind, 0)
+            for block in self._graph.blocks
+            for code in block.instructions
+            for number, kind, _ in _list_uses(code, window)
+        )
+
+    def _prove(self, register: Register, kind: int, depth: int) -> bool:
+        """Return whether a register always holds an address; in a loop, it is assumed while it is being proven."""
+        if register in self._sources:
+            return self._sources[register] == kind
+        key = register, kind
+        if key in self._proven:
+            return self._proven[key]
+        writers = self._writers.get(register, ())
+        if not writers or depth > _MAX_DEPTH:
+            return False
+        known = len(self._proven)
+        self._proven[key] = True
+        for code in writers:
+            every = all if _chooses(code) else any
+            if not every(self._prove(source, kind, depth + 1) for source in _list_sources(code)) or not _computes(code):
+                for assumed in list(self._proven)[known:]:  # these may rest on the assumption
+                    self._proven[assumed] = False
+                return False
+        return True
+
+
 class _Mixed:
     """The kinds of memory to which the address in each register may refer, and those to which it always refers."""
 
-    def __init__(self, graph: Graph, held: Mapping[Register, int]) -> None:
-        self._graph, self._held = graph, held
-        self._writers: dict[Register, list[Instruction]] = defaultdict(list)
-        for block in graph.blocks:
-            for code in block.instructions:
-                for result in code.results:
-                    self._writers[result].append(code)
+    def __init__(
+        self, graph: Graph, writers: Mapping[Register, Sequence[Instruction]], held: Mapping[Register, int]
+    ) -> None:
+        self._graph, self._writers, self._held = graph, writers, held
         self._always = self._find_known()
         self._followed: dict[Register, Register] = {}
         """register -> the register with the kinds of memory"""
-        self._window = graph.constants.get(("b64", WINDOW), -1)
+        self._window = _find_window(graph)
 
     def _find_known(self) -> dict[Register, int]:
         """Return the kinds of memory of which each register holds an address on every path."""
@@ -96,7 +170,7 @@ class _Mixed:
     def select_addresses(self, code: Instruction) -> list[Instruction]:
         """Return the instructions before another one that replace its operands in lanes where they are numbers."""
         made = []
-        for number, kind, outside in self._list_uses(code):
+        for number, kind, outside in _list_uses(code, self._window):
             address, graph = code.operands[number], self._graph
             if not self._held.get(address, 0) & ~self._always.get(address, 0) & kind:
                 continue
@@ -109,19 +183,6 @@ class _Mixed:
             ]
             replace_operand(code, number, chosen)
         return made
-
-    def _list_uses(self, code: Instruction) -> Iterator[_Use]:
-        operation = OPERATIONS.get(code.operation)
-        if operation is not None and operation.kind in ACCESSES:
-            kind = NEEDED.get(code.auxiliary >> FORBIDS_SHIFT & ANYWHERE)
-            if kind is not None:
-                yield 0, kind, -code.immediate
-        elif code.operation == "or.b64" and code.operands[1] == self._window:  # `cvta.shared`
-            yield 0, IN_SHARED, 1 << FARTHEST
-        for number in IN_SHARED_MEMORY.get(code.operation, ()):
-            yield number, IN_SHARED, -code.immediate if code.operation.startswith(HAVE_OFFSET) else 0
-        for number in list_descriptors(code):
-            yield number, IN_SHARED, describe_outside(code)
 
     def _follow(self, register: Register) -> Register:
         """Return the register with the kinds of memory from whose addresses a register was computed."""

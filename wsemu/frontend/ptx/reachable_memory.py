@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Graph, Instruction, Register
     from wsemu.frontend.ptx.module import Kind
 
-_BASES = {"shared": IN_SHARED, "dynamic": IN_SHARED, "local": IN_LOCAL}
+BASES = {"shared": IN_SHARED, "dynamic": IN_SHARED, "local": IN_LOCAL}
 """special values that are addresses"""
 _LAST_SEGMENT = 127
 """number of the last segment of 47-bit addresses"""
@@ -176,7 +176,7 @@ def _literal_addresses(graph: Graph) -> set[Register]:
 
 def _sources(graph: Graph, kinds: Sequence[Kind]) -> dict[Register, int]:
     """Return the registers that hold addresses at the start."""
-    found = {graph.specials[name]: kind for name, kind in _BASES.items() if name in graph.specials}
+    found = {graph.specials[name]: kind for name, kind in BASES.items() if name in graph.specials}
     found.update(dict.fromkeys(graph.constant_arrays, IN_ARRAY | IN_CONSTANT))
     for register, parameter in graph.parameters.items():
         if parameter.part != "bytes":
