@@ -228,6 +228,25 @@ def test_reads_of_an_array_do_not_hide_those_of_shared_memory(clc: Assignment):
     assert not result.any()
 
 
+ODD_ROUND = """  mov.u32 %row, %laneid;
+  setp.eq.u32 %p, %tile, 2;
+  setp.eq.and.u32 %p, %parity, 1, %p;
+  selp.u32 %v, %row, 0, %p;
+  setp.lt.u32 %p, %t, 32;
+  @%p st.shared.b32 [rows], %v;
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("value", "verdict"), [("%row", "failed"), ("1", "verified")])
+def test_lanes_that_store_different_values_only_in_one_round_of_one_tile(value: str, verdict: str, engine: Engine):
+    """The launch and the judged runs take the tile in another round (false `verified`)."""
+    text = STEAL.replace(*ROWS).replace(STORE, ODD_ROUND.replace("%v, %row", f"%v, {value}") + STORE)
+    report, _ = check(text, 5, engine=engine, clc="one", sms=2)
+    assert report.verdict == verdict, report.notes
+    assert find_errors(report) == ({"intra-warp-race"} if verdict == "failed" else set())
+
+
 LATE = f"""{OWN_ROW}  setp.ne.and.u32 %p, %tile, 43, %first;
   @%p cp.async.bulk.wait_group 0;
   bar.sync 1;

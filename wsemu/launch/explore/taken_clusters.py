@@ -113,7 +113,6 @@ class _Cluster(VmSession):
             configuration.dynamic_shared, watch, configuration.arch, 1, rooms, configuration.cluster,
             configuration.cluster != (1, 1, 1),
         )  # fmt: skip
-        self.machine.segments[SHARED]["tracked"] = layout.UNTRACKED  # the judged runs have the same accesses there
         self.machines = [self.machine]
         self.rooms, self.executed = rooms, 0
         self.withheld = np.zeros(bound.program.register_bytes // 8 + 1, np.int64)
