@@ -11,6 +11,7 @@ import pytest
 import wsemu
 from tests.unit.clc_programs import ARM, ARRIVE, BOTH, LOADS, PAIRS, STEAL
 from wsemu.launch import assignments
+from wsemu.machine.run import Launch
 from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UsageError
 
@@ -245,6 +246,52 @@ def test_lanes_that_store_different_values_only_in_one_round_of_one_tile(value: 
     report, _ = check(text, 5, engine=engine, clc="one", sms=2)
     assert report.verdict == verdict, report.notes
     assert find_errors(report) == ({"intra-warp-race"} if verdict == "failed" else set())
+
+
+MEETS_IN_TURN = """  setp.eq.u32 %p, %tile, 1;
+  setp.eq.and.u32 %p, %parity, 1, %p;
+  selp.u32 %row, 4, 0, %p;
+  cvt.u64.u32 %o, %row;
+  mad.wide.u32 %from, %tile, 256, %out;
+  add.u64 %o, %o, %from;
+  setp.gt.u32 %p, %t, 2;
+  @%p bra WAIT;
+  @%first st.global.u32 [%from], 0;
+  setp.lt.u32 %p, %t, 2;
+  @%p bar.warp.sync 3;
+  setp.gt.u32 %p, %t, 0;
+  @%p bar.warp.sync 6;
+  setp.eq.u32 %p, %t, 1;
+  @%p st.global.u32 [%from+4096], 1;
+  @%p st.global.u32 [%o+4096], 2;
+  setp.eq.u32 %p, %t, 2;
+  @%p st.global.u32 [%from], %tile;
+  @%p st.global.u32 [%from+4100], %tile;
+"""
+"""lanes store in order, since each synchronizes with the next one, but not to element 4100 in one round of a tile"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("distance", "verdict"), [(0, "verified"), (4, "failed")])
+def test_judged_runs_that_meet_further_suspects_begin_anew(
+    distance: int, verdict: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    """They begin with the suspects of earlier runs, and are exact there alone."""
+    covered = []
+
+    def expects(self: Launch, *suspects: Any, **apart: Any) -> bool:
+        covered.append(known(self, *suspects, **apart))
+        return covered[-1]
+
+    known = Launch._expects
+    monkeypatch.setattr(Launch, "_expects", expects)
+    text = STEAL.replace(*ROWS).replace(STORE, STORE + MEETS_IN_TURN.replace("4, 0, %p", f"{distance}, 0, %p"))
+    result = np.zeros(2048, np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 5, 64, [result], engine=engine, clc="robin", sms=2)
+    assert report.verdict == verdict, report.notes
+    assert find_errors(report) == ({"intra-warp-race"} if verdict == "failed" else set())
+    assert not covered[0]
+    assert ("seen in a run of cluster 0 that takes 1, 2, 3, 4" in report.notes) == (verdict == "failed")
 
 
 LATE = f"""{OWN_ROW}  setp.ne.and.u32 %p, %tile, 43, %first;
