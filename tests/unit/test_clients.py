@@ -177,6 +177,12 @@ with torch.cuda.stream(stream):
     double[(1,)](x, out, BLOCK=64)
 torch.cuda.current_stream().wait_stream(stream)
 torch.cuda.synchronize()
+def move(*args, **kwargs):
+    return torch.nn.Linear(2, 3).to(*args, **kwargs).weight
+for moved in (move("cuda"), move(x.device), move(0), move(device=0), move(device="cuda", dtype=torch.float16), move(x)):
+    assert moved.is_cuda and moved.device == x.device
+assert move("cuda", torch.float16).dtype is torch.float16
+assert not torch.nn.Linear(2, 3).cuda().to("cpu").weight.is_cuda and not move(torch.float64).is_cuda
 """,
     )
     assert done.returncode == 0, done.stdout + done.stderr

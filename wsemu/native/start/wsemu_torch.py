@@ -175,6 +175,8 @@ class _Calls:
         name = getattr(func, "__name__", "")
         if func is self.torch.device or name in ("device", "DeviceContext", "__get__"):
             return func(*args, **kwargs)
+        if name == "_parse_to":
+            return self.read_target(func, args, kwargs)
         if names := self.border.operators.names(func):
             return self.border.operators.call(names, func, args, kwargs)
         if name in ("backward", "grad"):
@@ -188,6 +190,17 @@ class _Calls:
         if first is not None and name in ("cuda", "cpu", "to"):
             return self.move(name, func, wanted, args, kwargs)
         return self.call(name, func, wanted, args, kwargs)
+
+    def read_target(self, func, args, kwargs):
+        """Return the device, the type and the options that the arguments of `Module.to` name."""
+        values = (*args, *kwargs.values())
+        if type(kwargs.get("device")) is int:
+            kwargs["device"] = self.devices.cuda
+        if args and type(args[0]) is int:
+            args = (self.devices.cuda, *args[1:])
+        device, *others = func(*args, **kwargs)
+        on_device = any(map(self.devices.is_on_device, self.devices.tensors(values)))
+        return (self.devices.cuda if on_device else device, *others)
 
     def find_device(self, args, kwargs):
         """Return the type of the device that a call names, if any."""
