@@ -34,6 +34,7 @@ REJECTED = {
     "ld.shared.L1::no_allocate.u32 %r4, [%r3];": "has no .L1::no_allocate in .shared memory",
     "st.const.u32 [%rd1], %r4;": "`st.const.u32` has no state space .const",
     "atom.local.add.u32 %r4, [%rd1], 1;": "`atom.local.add.u32` has no state space .local",
+    "atom.global.add.L2::cache_hint.u32 %r4, [%rd1], %r5, %r6;": "`%r6` has type .b32, which does not agree with .u64",
     "red.global.add.min.u32 [%rd1], %r4;": "has an operation twice: .add and .min",
     "redux.add.s32 %r4, %r5, -1;": "`redux.add.s32` requires `.sync`",
     "exit.cg;": "`exit.cg` has no modifier .cg",
@@ -54,6 +55,10 @@ atom.global.add.u32 _, [%rd1], 1;
 ld.global.v2.u32 {%r4, _}, [%rd1];
 mul.wide.u16 %r4, %h1, 70000;
 ld.volatile.local.u32 %r4, [%rd1];
+atom.relaxed.gpu.global.add.L2::cache_hint.u32 %r4, [%rd1], %r5, %rd4;
+atom.relaxed.gpu.global.cas.L2::cache_hint.b32 %r4, [%rd1], %r5, 7, %rd4;
+activemask.b32 %f1;
+{ .reg .f16x2 %hh; add.u32 %r4, %hh, 1; mov.u32 %hh, %r4; }
 """.strip().splitlines()
 
 

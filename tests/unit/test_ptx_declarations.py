@@ -77,6 +77,7 @@ ACCEPTED = (
     module(".func f() { ret; }\n.func g();\n.alias g, f;"),
     module(".func f(.reg .b32 %a); .func f(.reg .b32 %a) { ret; }", "call f, (%r1);"),
     module(".const .b8 v[65536];"),
+    module(".extern .const .b8 v[70000];"),
     module(".global .f32 v[2] = {1.5, 0f3F800000};"),
     module(body="{ .reg .b32 %r1; mov.u32 %r1, 2; }"),
     module(body="L: { L: bra.uni E; E: }"),

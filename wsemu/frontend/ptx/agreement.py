@@ -59,7 +59,8 @@ _SHAPES = {
     "redux": "t t u32",
     "match": "u32 t u32",
     "mapa": "t t u32",
-    **dict.fromkeys(("getctarank", "elect", "activemask"), "u32"),
+    **dict.fromkeys(("getctarank", "elect"), "u32"),
+    "activemask": "b32",
     "cvta": _TWO,
     "createpolicy": "u64",
     "nanosleep": "u32",
@@ -93,6 +94,10 @@ _NAMES = frozenset(("mov", "cvt", "cvta", "mapa"))
 _DISCARDS = frozenset(("atom", "shfl", "match", "mbarrier", "elect"))
 """instructions whose result may be `_`"""
 _INTEGER_KINDS = "us"
+_PAIR = "f16x2"
+"""the floating-point type whose registers ptxas also accepts as integers"""
+_OPERANDS_OF_CAS, _POLICY = 4, (Expectation("u64"),)
+"""operands of `atom.cas`, one more than those of the other operations; then a cache policy may follow"""
 _ADDRESSED = frozenset(("ld", "st", "ldu", "atom", "red", "prefetch", "prefetchu", "mbarrier", "cp"))
 """instructions whose operands in brackets are registers or variables"""
 
@@ -114,9 +119,10 @@ def expectations(opcode: str, modifiers: tuple[str, ...]) -> tuple[Expectation, 
     if not types and any(token.lstrip("~") in ("t", "first", "w") for token in shape.split()):
         return ()
     known = {"t": last, "first": first, "w": f"{last[:1]}{2 * BITS.get(last, 0)}", "-": ""}
-    return tuple(
-        Expectation(known.get(token.lstrip("~"), token.lstrip("~")), token[0] == "~") for token in shape.split()
-    )
+    expected = [Expectation(known.get(name := token.lstrip("~"), name), token[0] == "~") for token in shape.split()]
+    if opcode == "atom":
+        expected[_OPERANDS_OF_CAS if "cas" in modifiers else _OPERANDS_OF_CAS - 1 :] = _POLICY
+    return tuple(expected)
 
 
 def check_operands(e: Emitter, instruction: Instruction) -> None:
@@ -208,7 +214,7 @@ def _agrees(bits: int, declared: str, expected: Expectation) -> bool:
         return False
     if not declared or declared == type_ or (type_[0] == "b" and not type_.startswith("bf")):
         return True
-    return type_[0] in _INTEGER_KINDS and declared[0] in _INTEGER_KINDS
+    return type_[0] in _INTEGER_KINDS and (declared[0] in _INTEGER_KINDS or declared == _PAIR)
 
 
 def _fits_literal(number: Number, type_: str) -> bool:

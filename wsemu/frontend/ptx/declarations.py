@@ -147,7 +147,7 @@ def check_file(source: Source, file: File, aliases: list[tuple[str, str, int]]) 
         if function_ is None or function_.body is None or function_.linkage == "weak":
             what = "a weak function" if function_ is not None and function_.linkage == "weak" else "not defined here"
             raise source.error(at, f"`{name}`, which `{alias}` stands for, is {what}", "name a function of this file")
-    constants = [v for v in file.variables.values() if v.space == "const"]
+    constants = [v for v in file.variables.values() if v.space == "const" and v.linkage != "extern"]
     size = sum(variable_size(v) for v in constants)
     if size > _MAX_CONSTANT_BYTES:
         message = f"{size:,} bytes of constants: at most {_MAX_CONSTANT_BYTES:,}"
