@@ -189,6 +189,12 @@ DEFINED |= {
         f"{_PRODUCT} mov.f32 %f16, 0f00000000; mov.f32 %f17, %f16; {_SUM} {_SQUARES} {_OTHER[0]} {_DEVIATIONS}"
         f"{_OTHER[1]}"
     ),
+    "a fragment of another shape scaled by one of two sums of a fragment": (
+        f"{_PRODUCT} mov.f32 %f16, 0f00000000; mov.f32 %f17, %f16; {_SUM} {_SQUARES} {_OTHER[0]} "
+        "setp.lt.u32 %p, %n, 5; "
+        + " ".join(f"selp.f32 %f18, %f16, %f17, %p; mul.f32 %f{n}, %f{n}, %f18;" for n in range(8, 16))
+        + _OTHER[1]
+    ),
     "a fragment of another shape that the sum of several fragments scales": (
         f"mov.f32 %f16, 0f00000000; mov.u32 %r18, 0; TILES: {_TILE} {_SUM} {_NEXT} TILES;"
         f"{_OTHER[0]} {_SCALE_OTHER} {_OTHER[1]}"
@@ -295,6 +301,8 @@ _ROWS = " ".join(
 )
 _BY_TWO = " ".join(f"mul.f32 %f{n}, %f{n}, %f{17 + n % 2};" for n in range(8, 16))
 _ROTATE = " ".join(f"mov.f32 %f{n}, %f{n + 1};" for n in range(7)) + "mov.f32 %f7, %f16;"
+_TWO_SUMS = f"{_SUM} mul.f32 %f17, %f4, %f5; add.f32 %f17, %f17, %f6; add.f32 %f17, %f17, %f7; setp.lt.u32 %p, %n, 5;"
+_BY_TWO_LATER = " ".join(f"mul.f32 %f{n}, %f{n}, %f{18 + n % 2};" for n in range(8, 16))
 ELEMENTWISE = {
     "normalized elements": f"{_SUM} {_SCALE} {_ZIP}",
     "a sum and elements": f"{_SUM} {_TURNED}",
@@ -314,6 +322,21 @@ ELEMENTWISE = {
     ),
     "one element of a fragment whose elements rotate": (
         f"mov.u32 %r18, 0; TURN: mov.f32 %f16, %f0; {_ROTATE} {_NEXT} TURN; {_SCALE_OTHER}"
+    ),
+    "two sums that are selected in opposite order": (
+        f"{_TWO_SUMS} selp.f32 %f18, %f16, %f17, %p; selp.f32 %f19, %f17, %f16, %p; {_BY_TWO_LATER}"
+    ),
+    "two sums that opposite predicates select": (
+        f"{_TWO_SUMS} setp.ge.u32 %q, %n, 5; selp.f32 %f18, %f16, %f17, %p; selp.f32 %f19, %f16, %f17, %q;"
+        f"{_BY_TWO_LATER}"
+    ),
+    "two sums that are exchanged on a path": (
+        f"{_TWO_SUMS} mov.f32 %f18, %f16; mov.f32 %f19, %f17; @%p bra NEXT; mov.f32 %f18, %f17; mov.f32 %f19, %f16;"
+        f"NEXT: {_BY_TWO_LATER}"
+    ),
+    "two sums that are exchanged under a guard": (
+        f"{_TWO_SUMS} mov.f32 %f18, %f16; mov.f32 %f19, %f17; @%p mov.f32 %f18, %f17; @%p mov.f32 %f19, %f16;"
+        f"{_BY_TWO_LATER}"
     ),
     "sums of elements that rotate": (f"mov.u32 %r18, 0; TURN: {_SUM} {_ROTATE} {_NEXT} TURN; {_ZIP}"),
 }

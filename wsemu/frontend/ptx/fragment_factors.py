@@ -14,7 +14,7 @@ from wsemu.frontend.assemble.graph import TRUE
 from wsemu.model.isa import OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     from wsemu.frontend.assemble.graph import Block, Graph, Instruction, Register
 
@@ -75,6 +75,7 @@ class Factors:
         self._graph, self._made, self._uses = graph, made, uses
         self._inputs: dict[_Value, list[frozenset[Any]]] = {}
         """value -> for each operand of its instruction, the values that the operand may hold; None for another value"""
+        self._instructions: dict[_Value, Instruction] = {}
 
     def depend_on_numbers(self, use: int, registers: Sequence[Register], fragment: Collection[Register]) -> bool:
         """Return whether the operands of a use depend on the registers of a fragment only through the same numbers,
@@ -88,9 +89,43 @@ class Factors:
         ends = elements.union(set[_Value].intersection(*reached))
         found = {frozenset(self._reach(given[register], dependent, ends) & ends) for register in registers}
         numbers = next(iter(found))
-        return len(found) == 1 and len(numbers) <= _MAX_NUMBERS and all(
+        if len(found) > 1 or (len(numbers) > 1 and not self._are_alike(use, registers, dependent, numbers)):
+            return False
+        return len(numbers) <= _MAX_NUMBERS and all(
             self._is_number(number, dependent, elements) and self._is_last(number, use, registers) for number in numbers
         )  # fmt: skip
+
+    def _are_alike(
+        self, use: int, registers: Sequence[Register], dependent: Collection[_Value], numbers: Collection[_Value]
+    ) -> bool:
+        """Return whether the operands of a use are computed from several numbers by the same operations.  Otherwise,
+        one element may depend on the first number, and another element on the second."""
+        given = self._operands[use]
+        forms = {self._form(given[register], dependent, numbers) for register in registers}
+        return len(forms) == 1 and None not in forms
+
+    def _form(
+        self, values: frozenset[Any], dependent: Collection[_Value], numbers: Collection[_Value],
+        within: frozenset[_Value] = frozenset(),
+    ) -> Hashable:  # fmt: skip
+        """Return how a value is computed from numbers: these, and the operations from them on.  None if it may be one
+        of several values, or comes from an earlier iteration.  Values that do not depend on numbers have one form, but
+        predicates, which may select one of the numbers, have different ones."""
+        if not values.intersection(dependent):
+            return "independent"
+        if len(values) > 1 or values <= within:
+            return None
+        value: _Value = next(iter(values))
+        if value in numbers:
+            return value
+        instruction = self._instructions[value]
+        forms: list[Hashable] = []
+        for register, sources in zip(instruction.operands, self._inputs[value], strict=True):
+            if self._graph.types[register] == "p":
+                forms.append(sources if sources.isdisjoint(UNKNOWN) else None)
+            else:
+                forms.append(self._form(sources, dependent, numbers, within | values))
+        return None if None in forms else (instruction.operation, instruction.immediate, instruction.auxiliary, *forms)
 
     def _is_number(self, number: _Value, dependent: Collection[_Value], elements: Collection[_Value]) -> bool:
         """Return whether a value is computed from several elements; in a loop, on every path through an iteration."""
@@ -174,6 +209,7 @@ class Factors:
             if register in self._made or is_arithmetic(instruction):
                 own = [] if register in self._made else read
                 before = self._inputs.get(value, own)
+                self._instructions[value] = instruction
                 self._inputs[value] = [one | other for one, other in zip(before, own, strict=True)]
                 new = frozenset({value})
             state[register] = new if instruction.guard == TRUE else new | state.get(register, UNKNOWN)
