@@ -29,23 +29,23 @@ def bar_red_or(barrier: Any, count: Any, predicate: Any) -> Any:
 def barrier_sync(barrier: Any, count: Any = ...) -> Any:
     """
     Wait on a named barrier for `count` threads; no count means the whole CTA. Lanes of a warp may
-    come apart.
+    diverge.
     """
 def barrier_arrive(barrier: Any, count: Any) -> Any:
     """
-    Give a named barrier of `count` threads, without waiting. Lanes of a warp may come apart.
+    Give a named barrier of `count` threads, without waiting. Lanes of a warp may diverge.
     """
 def barrier_red_popc(barrier: Any, count: Any, predicate: Any) -> Any:
     """
-    bar_sync; returns how many threads had a true predicate, int32. Lanes of a warp may come apart.
+    bar_sync; returns how many threads had a true predicate, int32. Lanes of a warp may diverge.
     """
 def barrier_red_and(barrier: Any, count: Any, predicate: Any) -> Any:
     """
-    bar_sync; returns whether every predicate was true. Lanes of a warp may come apart.
+    bar_sync; returns whether every predicate was true. Lanes of a warp may diverge.
     """
 def barrier_red_or(barrier: Any, count: Any, predicate: Any) -> Any:
     """
-    bar_sync; returns whether any predicate was true. Lanes of a warp may come apart.
+    bar_sync; returns whether any predicate was true. Lanes of a warp may diverge.
     """
 def ld_bytes(array: Any, offset: Any, width: Any, qualifier: Any = ...) -> Any:
     """
