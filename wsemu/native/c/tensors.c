@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "state.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,25 +57,86 @@ EXPORT void wsemu_mark_tensor(const void *memory) {
     unlock();
 }
 
-static void *own_function(const char *name) {
-    if (!strcmp(name, "posix_memalign")) return (void *)take_aligned;
-    if (!strcmp(name, "calloc")) return (void *)take_zeros;
-    return !strcmp(name, "free") ? (void *)give : NULL;
+/* -- pinned memory: torch's CPU wheel has none, and rejects it before an operator runs ---------------------------- */
+typedef void *Creator(void *self, void *args, void *kwargs);
+typedef struct { const char *name; Creator *function; } Definition; /* the begin of Python's PyMethodDef */
+enum { MOST = 40 };
+static Creator *creating[MOST];
+
+static void *create_on_host(Creator *create, void *self, void *args, void *kwargs) {
+    static void *(*find)(void *, const char *), *(*copy)(void *);
+    static int (*is_true)(void *), (*erase)(void *, const char *);
+    static void (*release)(void *);
+    if (!release) {
+        find = (void *(*)(void *, const char *))dlsym(RTLD_DEFAULT, "PyDict_GetItemString");
+        copy = (void *(*)(void *))dlsym(RTLD_DEFAULT, "PyDict_Copy");
+        is_true = (int (*)(void *))dlsym(RTLD_DEFAULT, "PyObject_IsTrue");
+        erase = (int (*)(void *, const char *))dlsym(RTLD_DEFAULT, "PyDict_DelItemString");
+        release = (void (*)(void *))dlsym(RTLD_DEFAULT, "Py_DecRef");
+    }
+    void *value = kwargs ? find(kwargs, "pin_memory") : NULL;
+    if (!value || is_true(value) != 1) return create(self, args, kwargs);
+    void *others = copy(kwargs), *out;
+    if (!others) return NULL;
+    erase(others, "pin_memory");
+    out = create(self, args, others);
+    release(others);
+    return out;
 }
 
-static void set_imports(const ElfW(Rela) *entry, size_t bytes, size_t base, const ElfW(Sym) *symbols, const char *names) {
+#define CREATE(N) static void *create_##N(void *s, void *args, void *kwargs) { return create_on_host(creating[N], s, args, kwargs); }
+#define TEN(DO, N) DO(N##0) DO(N##1) DO(N##2) DO(N##3) DO(N##4) DO(N##5) DO(N##6) DO(N##7) DO(N##8) DO(N##9)
+TEN(CREATE, ) TEN(CREATE, 1) TEN(CREATE, 2) TEN(CREATE, 3)
+#define NAME(N) create_##N,
+static Creator *const own_creating[MOST] = { TEN(NAME, ) TEN(NAME, 1) TEN(NAME, 2) TEN(NAME, 3) };
+
+/* Let a function of Python's, given by its definition, ignore its argument `pin_memory`. */
+EXPORT void wsemu_ignore_pinning(Definition *method) {
+    static int count;
+    if (count == MOST) return;
+    creating[count] = method->function;
+    method->function = own_creating[count++];
+}
+
+/* -- functions that torch imports ---------------------------------------------------------------------------------- */
+/* Return CUDA as an optional device type of C++: a number that names no type is a number of this device. */
+static unsigned short name_accelerator(int is_checked) { return (void)is_checked, 1 << 8 | 1; }
+
+typedef struct { const char *library, *function; void *own; } Import;
+static const Import imports[] = {
+    { "/libc10.so", "posix_memalign", (void *)take_aligned },
+    { "/libc10.so", "calloc", (void *)take_zeros },
+    { "/libc10.so", "free", (void *)give },
+    { "/libtorch_python.so", "_ZN2at11accelerator14getAcceleratorEb", (void *)name_accelerator },
+    { "/libtorch_python.so", "_ZN2at14getAcceleratorEb", (void *)name_accelerator },
+};
+enum { IMPORTS = sizeof imports / sizeof *imports };
+
+static void *own_function(const char *library, const char *name) {
+    for (int n = 0; n < IMPORTS; n++)
+        if (strstr(library, imports[n].library) && !strcmp(name, imports[n].function)) return imports[n].own;
+    return NULL;
+}
+
+static int has_imports(const char *library) {
+    for (int n = 0; n < IMPORTS; n++)
+        if (strstr(library, imports[n].library)) return 1;
+    return 0;
+}
+
+static void set_imports(const ElfW(Rela) *entry, size_t bytes, const struct dl_phdr_info *object, const ElfW(Sym) *symbols, const char *names) {
     for (size_t n = 0; entry && n < bytes / sizeof *entry; n++) {
-        void *own = own_function(names + symbols[ELF64_R_SYM(entry[n].r_info)].st_name);
+        void *own = own_function(object->dlpi_name, names + symbols[ELF64_R_SYM(entry[n].r_info)].st_name);
         unsigned kind = (unsigned)ELF64_R_TYPE(entry[n].r_info);
         if (!own || (kind != R_X86_64_JUMP_SLOT && kind != R_X86_64_GLOB_DAT)) continue;
-        size_t place = base + entry[n].r_offset, page = place & ~4095ull;
+        size_t place = object->dlpi_addr + entry[n].r_offset, page = place & ~4095ull;
         if (!mprotect((void *)page, 4096, PROT_READ | PROT_WRITE)) *(void **)place = own;
     }
 }
 
 static int hook_object(struct dl_phdr_info *object, size_t size, void *found) {
     (void)size;
-    if (!strstr(object->dlpi_name, "/libc10.so")) return 0;
+    if (!has_imports(object->dlpi_name)) return 0;
     const ElfW(Sym) *symbols = NULL;
     const char *names = NULL;
     const ElfW(Rela) *plt = NULL, *other = NULL;
@@ -92,8 +154,8 @@ static int hook_object(struct dl_phdr_info *object, size_t size, void *found) {
         }
     }
     if (!symbols || !names) return 0;
-    set_imports(plt, plt_bytes, object->dlpi_addr, symbols, names);
-    set_imports(other, other_bytes, object->dlpi_addr, symbols, names);
+    set_imports(plt, plt_bytes, object, symbols, names);
+    set_imports(other, other_bytes, object, symbols, names);
     *(int *)found = 1;
     return 0;
 }

@@ -27,6 +27,12 @@ def _prepare_torch(module):
         print(_CUDA_BUILD, file=sys.stderr)
 
 
+def _share_memory(module):
+    """Let torch expect memory of the device from another package."""
+    if _BORDER:
+        _BORDER[0].first.begin()
+
+
 def _prepare_builds(module):
     if _BORDER:
         import torch
@@ -74,6 +80,12 @@ def _prepare_cute(module):
 _PREPARATIONS = {
     "torch": _prepare_torch,
     "torch.utils.cpp_extension": _prepare_builds,
+    "cuda.core": _share_memory,
+    "cupy": _share_memory,
+    "numba.cuda": _share_memory,
+    "numba_cuda": _share_memory,
+    "numba_cuda_mlir": _share_memory,
+    "pycuda": _share_memory,
     "cuda.bindings._internal.runtime": _prepare_bindings,
     "cuda.bindings._internal.runtime_ptds": _prepare_bindings,
     "cutlass.base_dsl.compiler": _prepare_cute,

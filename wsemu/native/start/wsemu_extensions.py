@@ -231,7 +231,7 @@ class Border:
         self.torch, self.driver, self.devices, self.library = torch, driver, devices, library
         self.device_of = torch._C.TensorBase.device.__get__
         self.lock = threading.Lock()
-        self.registered = self.steps = self.operators = None
+        self.registered = self.steps = self.operators = self.first = None
         self.process = os.getpid()
 
     def is_cuda(self, value):
@@ -253,6 +253,8 @@ class Border:
         with self.lock:
             if self.registered is None:
                 self.library.load()
+                self.first.begin()
+                self.first.leave_backends()
                 self.steps = _define_steps(self.torch, self)
                 self.registered = self._register()
 

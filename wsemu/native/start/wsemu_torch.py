@@ -11,6 +11,7 @@ import threading
 import time
 
 import wsemu_extensions
+import wsemu_first_tensor
 import wsemu_operators
 
 FIRST, LAST = 16 << 40, 84 << 40
@@ -27,7 +28,7 @@ _VIEWS = {
 """functions that access no elements if they return the same memory"""
 _TRUE = ("is_available", "is_initialized", "is_bf16_supported")
 _NOTHING = (
-    "set_device", "init", "_lazy_init", "empty_cache", "ipc_collect", "reset_peak_memory_stats",
+    "set_device", "empty_cache", "ipc_collect", "reset_peak_memory_stats",
     "reset_max_memory_allocated",
 )  # fmt: skip
 _ZERO = ("current_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
@@ -50,7 +51,8 @@ class Driver:
         self.mark = library.wsemu_mark_tensor
 
     def start(self):
-        """Make the device's context current, as torch's CUDA build does."""
+        """Make the device's context current, as torch's CUDA build does at the first use of the device: processes that
+        are forked earlier may use it themselves."""
         context = ctypes.c_void_p()
         self.check(self.library.cuInit(0))
         self.check(self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
@@ -65,6 +67,7 @@ class Driver:
 
     def attribute(self, number):
         """Return an attribute of the device."""
+        self.check(self.library.cuInit(0))
         value = ctypes.c_int()
         self.check(self.library.cuDeviceGetAttribute(ctypes.byref(value), number, 0))
         return value.value
@@ -126,40 +129,64 @@ def install(torch):
     """Give torch a CUDA device; return the border to its extensions."""
     driver, devices = Driver(), Devices(torch)
     driver.library.wsemu_hook_torch()
-    driver.start()
     border = wsemu_extensions.install(torch, driver, devices)
-    mode = _mode(torch, driver, devices, border)
+    calls = _Calls(torch, driver, devices, border)
+    mode = _mode(calls)
+    replace_attributes = functools.partial(_replace_attributes, torch, driver, devices)
+    first = wsemu_first_tensor.FirstTensor(torch, driver, calls, mode, replace_attributes)
+    border.first = calls.first = first
     wsemu_operators.install(torch, driver, devices, border, mode)
-    _replace_attributes(torch, driver, devices)
-    _replace_cuda(torch, driver, devices)
-    _enter_in_autograd(torch, driver, devices, mode)
-    _enter_in_threads(mode)
-    mode().__enter__()
+    _replace_cuda(torch, driver, devices, first)
+    _register_storages(torch, driver, first)
+    wsemu_first_tensor.create_pinned_on_host(torch, driver)
+    _enter_in_autograd(torch, driver, devices, first)
+    _enter_in_threads(first)
+    _keep_mode_lowest(first)
+    first.start()
     return border
 
 
-def _enter_in_autograd(torch, driver, devices, mode):
+def _enter_in_autograd(torch, driver, devices, first):
     """Enter the mode in autograd's engine, which runs Python code of the program inside of a torch function."""
     run = torch.autograd._engine_run_backward
 
     def run_with_mode(outputs, *args, **kwargs):
+        if not first.is_used:
+            try:
+                return run(outputs, *args, **kwargs)
+            finally:
+                first.restore_mode()
         on_device = any(devices.is_on_device(tensor) for tensor in devices.tensors([outputs]))
-        entered = mode() if not torch._C._len_torch_function_stack() else contextlib.nullcontext()
+        entered = first.mode() if not torch._C._len_torch_function_stack() else contextlib.nullcontext()
         with entered, driver.placing(WRITTEN if on_device else HOST):
             return run(outputs, *args, **kwargs)
 
     torch.autograd._engine_run_backward = run_with_mode
 
 
-def _enter_in_threads(mode):
+def _enter_in_threads(first):
     """Enter the mode in new threads as well, since a mode applies to one thread."""
     run = threading.Thread._bootstrap_inner
 
     def run_with_mode(self):
-        with mode():
-            run(self)
+        first.enter()
+        run(self)
 
     threading.Thread._bootstrap_inner = run_with_mode
+
+
+def _keep_mode_lowest(first):
+    """Keep the mode below the one of `torch.set_default_device`, which expects to be the lowest."""
+    from torch.utils._device import DeviceContext
+
+    def keep(method):
+        def run(self, *args):
+            with first.leaving_mode():
+                return method(self, *args)
+
+        return run
+
+    DeviceContext.__enter__, DeviceContext.__exit__ = keep(DeviceContext.__enter__), keep(DeviceContext.__exit__)
 
 
 # -- functions of torch ------------------------------------------------------------------------------------------------
@@ -169,10 +196,10 @@ class _Calls:
     def __init__(self, torch, driver, devices, border):
         self.torch, self.driver, self.devices, self.border = torch, driver, devices, border
 
-    def run(self, func, args, kwargs):
-        """Run a function, with devices in its arguments replaced by the CPU."""
+    def run(self, func, args, kwargs, is_part=False):
+        """Run a function, or an operator that is part of one, with devices in its arguments replaced by the CPU."""
         devices = self.devices
-        name = getattr(func, "__name__", "")
+        name = "" if is_part else getattr(func, "__name__", "").partition(".")[0]
         if func is self.torch.device or name in ("device", "DeviceContext", "__get__"):
             return func(*args, **kwargs)
         if name == "_parse_to":
@@ -183,6 +210,8 @@ class _Calls:
             found = devices.tensors((*args, *kwargs.values()))
             with self.driver.placing(WRITTEN if any(map(devices.is_on_device, found)) else HOST):
                 return func(*args, **kwargs)
+        if name == "to" and len(args) > 1 and type(args[1]) is int:
+            args = (args[0], devices.cuda, *args[2:])
         wanted = self.find_device(args, kwargs)
         args = tuple(devices.cpu if devices.device_type(value) == "cuda" else value for value in args)
         kwargs = {key: devices.cpu if devices.device_type(v) == "cuda" else v for key, v in kwargs.items()}
@@ -267,16 +296,17 @@ class _Calls:
             self.driver.mark(self.devices.address(tensor))
 
 
-def _mode(torch, driver, devices, border):
+def _mode(calls):
     """Return the class of the torch function mode that redirects functions to the device."""
     from torch.overrides import TorchFunctionMode
-
-    calls = _Calls(torch, driver, devices, border)
 
     class DeviceMode(TorchFunctionMode):
         """Runs functions for "cuda" on the CPU, with results in memory of the device."""
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
+            calls.first.end_call()
+            if not calls.first.is_used:
+                return func(*args, **(kwargs or {}))
             return calls.run(func, args, dict(kwargs or {}))
 
     return DeviceMode
@@ -337,11 +367,11 @@ def _array_interface(devices, tensor):
 class Properties:
     """The result of `torch.cuda.get_device_properties`."""
 
+    name, total_memory = "wsemu", 16 << 30
+
     def __init__(self, driver):
         number = driver.attribute
-        self.name = "wsemu"
         self.major, self.minor = number(75), number(76)
-        self.total_memory = 16 << 30
         self.multi_processor_count = number(16)
         self.warp_size = number(10)
         self.max_threads_per_multi_processor = number(39)
@@ -369,7 +399,7 @@ class InDevice:
         return None
 
 
-def _define_event_class(cuda, driver):
+def _define_event_class(cuda, driver, first):
     """Return the class of events."""
     library = driver.library
 
@@ -377,6 +407,7 @@ def _define_event_class(cuda, driver):
         """An event of the driver."""
 
         def __init__(self, *_, **__):
+            first.begin()
             self._handle = driver.new("cuEventCreate", 0)
             self.cuda_event = self._handle.value
             self._time = 0.0
@@ -401,7 +432,7 @@ def _define_event_class(cuda, driver):
     return Event
 
 
-def _define_stream_class(cuda, driver, devices, current, event_class):
+def _define_stream_class(cuda, driver, devices, current, event_class, first):
     """Return the class of streams; `current` has the stream of each thread."""
     library, made = driver.library, []
 
@@ -411,6 +442,8 @@ def _define_stream_class(cuda, driver, devices, current, event_class):
         device = devices.cuda
 
         def __init__(self, device=None, priority=0, stream_ptr=None, **_):
+            if stream_ptr is None:
+                first.begin()
             if stream_ptr is None and not made:  # torch's operators are not recorded, so assume that they have waited
                 driver.check(library.cuCtxSynchronize())
                 made.append(True)
@@ -419,6 +452,9 @@ def _define_stream_class(cuda, driver, devices, current, event_class):
 
         def synchronize(self):
             driver.check(library.cuStreamSynchronize(self._handle))
+
+        def is_capturing(self):
+            return False
 
         def query(self):
             return True
@@ -451,31 +487,35 @@ def _define_stream_class(cuda, driver, devices, current, event_class):
     return Stream
 
 
-def _replace_cuda(torch, driver, devices):
+def _replace_cuda(torch, driver, devices, first):
     """Replace the functions of `torch.cuda`."""
     library, cuda, generator = driver.library, torch.cuda, torch.default_generator
     current = threading.local()
-    Event = _define_event_class(cuda, driver)
-    Stream = _define_stream_class(cuda, driver, devices, current, Event)
+    Event = _define_event_class(cuda, driver, first)
+    Stream = _define_stream_class(cuda, driver, devices, current, Event, first)
     default = Stream(stream_ptr=0)
 
     def set_stream(stream):
         current.stream = stream
 
     def synchronize(device=None):
+        first.begin()
         driver.check(library.cuCtxSynchronize())
 
-    properties = Properties(driver)
+    properties = functools.cache(lambda: Properties(driver))
+
+    def capability(device=None):
+        return properties().major, properties().minor
 
     def give(value):
         """Return a new function that returns a value: torch's compiler distinguishes functions by identity."""
         return lambda *_, **__: value
 
     replaced = {
-        "get_device_capability": give((properties.major, properties.minor)), "get_device_properties": give(properties),
-        "get_device_name": give(properties.name), "synchronize": synchronize, "set_stream": set_stream,
-        "mem_get_info": give((properties.total_memory, properties.total_memory)),
-        "get_arch_list": give([f"sm_{properties.major}{properties.minor}"]),
+        "get_device_capability": capability, "get_device_properties": lambda device=None: properties(),
+        "get_device_name": give(Properties.name), "synchronize": synchronize, "set_stream": set_stream,
+        "mem_get_info": give((Properties.total_memory, Properties.total_memory)),
+        "get_arch_list": lambda: ["sm_{}{}".format(*capability())],
         "current_stream": lambda device=None: getattr(current, "stream", default), "default_stream": give(default),
         "stream": lambda stream: stream or default, "Stream": Stream, "Event": Event, "device": InDevice,
         "device_of": type("device_of", (InDevice,), {}), "is_current_stream_capturing": give(False),
@@ -498,9 +538,28 @@ def _replace_cuda(torch, driver, devices):
     torch._C._cuda_getCurrentRawStream = lambda device: cuda.current_stream().cuda_stream
     torch._C._cuda_getDeviceCount = lambda: 1
     torch.version.cuda = "13.0"
+    _replace_accelerator(torch)
     _replace_generator(torch, devices)
     _replace_autocast(torch)
-    _register_storages(torch, driver)
+
+
+def _replace_accelerator(torch):
+    """Replace the functions below `torch.accelerator`, whose only device is that of CUDA."""
+    of_cuda = {
+        "getDeviceIndex": lambda: 0, "setDeviceIndex": lambda index: None, "exchangeDevice": lambda index: 0,
+        "maybeExchangeDevice": lambda index: 0, "getStream": lambda index: torch.cuda.current_stream(),
+        "setStream": torch.cuda.set_stream, "synchronizeDevice": lambda index: torch.cuda.synchronize(),
+        "emptyCache": lambda: None, "getMemoryInfo": lambda index: torch.cuda.mem_get_info(),
+        "hooks_device_count": lambda: 1, "hooks_get_current_device": lambda: 0,
+        "hooks_set_current_device": lambda index: None, "hooks_exchange_device": lambda index: 0,
+        "hooks_maybe_exchange_device": lambda index: 0,
+    }  # fmt: skip
+    for name, function in of_cuda.items():
+        if hasattr(torch._C, f"_accelerator_{name}"):
+            setattr(torch._C, f"_accelerator_{name}", function)
+    if hasattr(torch, "accelerator"):
+        torch.accelerator.is_available = lambda: True  # optimizers call the two in each step
+        torch.accelerator.current_stream = torch.cuda.current_stream
 
 
 def _replace_generator(torch, devices):
@@ -529,7 +588,7 @@ def _replace_autocast(torch):
     autocast.__init__ = begin_on_cpu
 
 
-def _register_storages(torch, driver):
+def _register_storages(torch, driver, first):
     """Let `torch.save` and `torch.load` support storages of the device."""
 
     def tag(storage):
@@ -538,6 +597,7 @@ def _register_storages(torch, driver):
     def copy_to_device(storage, location):
         if not str(location).startswith("cuda"):
             return None
+        first.begin()
         with driver.placing(WRITTEN):
             return storage.clone()
 
