@@ -5,7 +5,12 @@ Each way to get a first CUDA tensor runs in a forked process of one program, bec
 
 from __future__ import annotations
 
+import pytest
+
+from tests.unit.test_clients import pytestmark as needs_driver
 from tests.unit.test_clients import run
+
+pytestmark = needs_driver
 
 PROGRAM = r'''
 import functools, io, os, sys, threading, warnings
@@ -181,3 +186,52 @@ def test_each_way_to_the_first_cuda_tensor_is_found(tmp_path):
     count, _, rest = last[0].partition(" entries ")
     assert rest == f"[] without {list(WITHOUT)}", done.stdout
     assert int(count) > 120, last[0]
+
+
+WITHOUT_KEY = 'wsemu_first_tensor._KEY = "Missing"'
+SILENT = "wsemu_first_tensor.FirstTensor._announces = lambda self, device: False"
+AT_ONCE = """
+import wsemu_first_tensor
+{}
+import torch
+from torch.overrides import _get_current_function_mode_stack as modes
+
+assert len(modes()) == 1
+made = torch.ones(3, device="cuda")
+assert (made + 1).is_cuda and torch.ones(2).to("cuda").is_cuda and torch.nn.Linear(2, 2, device=0).weight.is_cuda
+assert torch.nn.Linear(2, 2).to("cuda").weight.is_cuda and not torch.ones(2).is_cuda
+print("all on the device")
+"""
+
+
+@pytest.mark.parametrize("change", [WITHOUT_KEY, SILENT])
+def test_a_torch_that_does_not_announce_the_first_call_runs_in_the_mode_from_the_start(tmp_path, change):
+    file = tmp_path / "program.py"
+    file.write_text(AT_ONCE.format(change))
+    done = run(file, "torch")
+    assert "all on the device" in done.stdout, done.stdout + done.stderr
+
+
+LOADER = """
+import sitecustomize, torch
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.arange(32.0).reshape(16, 2))
+first = sitecustomize._BORDER[0].first
+for is_moved in (False, True):
+    for workers in (0, 2):
+        batches = [one for (one,) in DataLoader(data, batch_size=4, pin_memory=True, num_workers=workers)]
+        assert not any(one.is_cuda for one in batches) and first.is_used is is_moved
+        assert torch.cat(batches).sum() == 496
+        if is_moved:
+            assert sum(one.to("cuda", non_blocking=True).sum().item() for one in batches) == 496
+    torch.ones(2, device="cuda")
+print("all loaded")
+"""
+
+
+def test_batches_in_pinned_memory_are_loaded_before_and_after_the_first_cuda_tensor(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(LOADER)
+    done = run(file, "torch")
+    assert "all loaded" in done.stdout, done.stdout + done.stderr

@@ -59,23 +59,23 @@ EXPORT void wsemu_mark_tensor(const void *memory) {
 
 /* -- pinned memory: torch's CPU wheel has none, and rejects it before an operator runs ---------------------------- */
 typedef void *Creator(void *self, void *args, void *kwargs);
-typedef struct { const char *name; Creator *function; } Definition; /* the begin of Python's PyMethodDef */
-enum { MOST = 40 };
+typedef struct { const char *name; Creator *function; int flags; } Definition; /* the begin of Python's PyMethodDef */
+enum { MOST = 40, WITH_KEYWORDS = 3, STATIC = 0x20 }; /* flags: METH_VARARGS | METH_KEYWORDS; METH_STATIC */
 static Creator *creating[MOST];
 
 static void *create_on_host(Creator *create, void *self, void *args, void *kwargs) {
     static void *(*find)(void *, const char *), *(*copy)(void *);
-    static int (*is_true)(void *), (*erase)(void *, const char *);
-    static void (*release)(void *);
+    static int (*erase)(void *, const char *);
+    static void (*release)(void *), *is_true;
     if (!release) {
         find = (void *(*)(void *, const char *))dlsym(RTLD_DEFAULT, "PyDict_GetItemString");
         copy = (void *(*)(void *))dlsym(RTLD_DEFAULT, "PyDict_Copy");
-        is_true = (int (*)(void *))dlsym(RTLD_DEFAULT, "PyObject_IsTrue");
+        is_true = dlsym(RTLD_DEFAULT, "_Py_TrueStruct");
         erase = (int (*)(void *, const char *))dlsym(RTLD_DEFAULT, "PyDict_DelItemString");
         release = (void (*)(void *))dlsym(RTLD_DEFAULT, "Py_DecRef");
     }
     void *value = kwargs ? find(kwargs, "pin_memory") : NULL;
-    if (!value || is_true(value) != 1) return create(self, args, kwargs);
+    if (!value || value != is_true) return create(self, args, kwargs);
     void *others = copy(kwargs), *out;
     if (!others) return NULL;
     erase(others, "pin_memory");
@@ -93,7 +93,7 @@ static Creator *const own_creating[MOST] = { TEN(NAME, ) TEN(NAME, 1) TEN(NAME, 
 /* Let a function of Python's, given by its definition, ignore its argument `pin_memory`. */
 EXPORT void wsemu_ignore_pinning(Definition *method) {
     static int count;
-    if (count == MOST) return;
+    if (count == MOST || (method->flags & ~STATIC) != WITH_KEYWORDS) return;
     creating[count] = method->function;
     method->function = own_creating[count++];
 }

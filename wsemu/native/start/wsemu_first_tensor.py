@@ -22,10 +22,15 @@ _PINNED = (
 )  # fmt: skip
 """functions of torch that create pinned memory, which the CPU wheel rejects before an operator runs"""
 _PINNED_OF_TENSORS = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
-_OFFSET_IN_FUNCTION, _OFFSET_IN_METHOD = 2 * ctypes.sizeof(ctypes.c_void_p), 5 * ctypes.sizeof(ctypes.c_void_p)
+_OFFSET_IN_FUNCTION = object.__basicsize__
+_OFFSET_IN_METHOD = _OFFSET_IN_FUNCTION + 3 * ctypes.sizeof(ctypes.c_void_p)
 """offsets of the pointer to its definition in a function of C and in a method"""
 PACKAGES = ("cuda.core", "cupy", "numba.cuda", "numba_cuda", "numba_cuda_mlir", "pycuda")
 """packages that share memory with torch's tensors"""
+
+
+class _NamedError(Exception):
+    """A call named the device."""
 
 
 class FirstTensor:
@@ -34,9 +39,10 @@ class FirstTensor:
     def __init__(self, torch, driver, calls, mode, replace_attributes):
         self.torch, self.driver, self.calls, self.mode = torch, driver, calls, mode
         self.replace_attributes = replace_attributes
-        self.is_used = False
+        self.is_used, self.pending = False, calls.pending
         self.own = threading.local()
-        self.include = torch._C._dispatch_tls_set_dispatch_key_included
+        self.lock = threading.RLock()
+        self.include = getattr(torch._C, "_dispatch_tls_set_dispatch_key_included", None)
         self.backends, self.libraries = [], []
 
     # -- the mode --------------------------------------------------------------------------------------------------
@@ -82,9 +88,12 @@ class FirstTensor:
         """Redirect functions from now on: in this thread and in the main one; other threads have the mode."""
         if self.is_used:
             return
-        self.is_used = True
-        self.driver.start()
-        self.replace_attributes()
+        with self.lock:
+            if self.is_used:
+                return
+            self.driver.start()
+            self.replace_attributes()
+            self.is_used = True
         if threading.get_ident() == threading.main_thread().ident:
             self.enter()
         else:
@@ -98,21 +107,51 @@ class FirstTensor:
 
     # -- calls that name the device ---------------------------------------------------------------------------------
     def start(self):
-        """Redirect the operators of the first call for the device."""
-        library = self.torch.library.Library
+        """Redirect the operators of the first call for the device, or all functions at once if torch does not
+        announce this call."""
         self._enter_main = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._enter_in_main)
-        self.libraries.append(library("_", "IMPL"))
-        self.libraries[0].fallback(self._run_first, _KEY)
-        self.backends = [library("_", "IMPL")]
-        for name in _BACKENDS:
-            self.backends[0].fallback(self._run_on_backend, name)
-        self.torch.cuda._lazy_init = self._name_device
+        can_wait = self._announces_calls() and self._redirect_operators()
+        self.torch.cuda._lazy_init = self._name_device if can_wait else self.begin
         self.torch.cuda.init = self.begin
-        self._redirect_callers()
         if threading.get_ident() != threading.main_thread().ident:
             self.enter()
-        if any(name in sys.modules for name in PACKAGES):
+        if can_wait:
+            self._redirect_callers()
+        if not can_wait or any(name in sys.modules for name in PACKAGES):
             self.begin()
+
+    def _announces_calls(self):
+        """Return whether torch calls `_lazy_init` where a call names the device, by a name and by a number."""
+
+        def announce():
+            raise _NamedError
+
+        self.torch.cuda._lazy_init = announce
+        return all(self._announces(device) for device in ("cuda", 0))
+
+    def _announces(self, device):
+        try:
+            self.torch.empty(0, device=device)
+        except _NamedError:
+            return True
+        except Exception:  # torch rejects the device
+            return False
+        return False
+
+    def _redirect_operators(self):
+        """Redirect operators to this; return whether torch can."""
+        library = self.torch.library.Library
+        if self.include is None or not hasattr(library, "fallback"):
+            return False
+        self.libraries, self.backends = [library("_", "IMPL")], [library("_", "IMPL")]
+        try:
+            self.libraries[0].fallback(self._run_first, _KEY)
+            for name in _BACKENDS:
+                self.backends[0].fallback(self._run_on_backend, name)
+        except RuntimeError:  # torch has no such key
+            self.leave_backends()
+            return False
+        return True
 
     def _redirect_callers(self):
         """Redirect functions of Python that call operators without `_lazy_init`."""
@@ -142,25 +181,25 @@ class FirstTensor:
         """Redirect the operators of the call that named the device."""
         self.begin()
         self.include(_KEY, True)
-        self.own.is_pending = True
+        self.pending.add(threading.get_ident())
 
     def end_call(self):
         """Redirect no operators: the call has ended, perhaps by an error."""
-        if getattr(self.own, "is_pending", False):
-            self.own.is_pending = False
+        if threading.get_ident() in self.pending:
+            self.pending.discard(threading.get_ident())
             self.include(_KEY, False)
 
     def _run_first(self, operator, *args, **kwargs):
         """Run an operator of the first call for the device."""
         self.include(_KEY, False)
         if self._names_device(args, kwargs):
-            self.own.is_pending = False
+            self.pending.discard(threading.get_ident())
             with self.torch._C.DisableTorchFunction():
                 return self.calls.run(operator, args, kwargs)
         try:
             return operator(*args, **kwargs)
         finally:
-            if self.own.is_pending:
+            if threading.get_ident() in self.pending:
                 self.include(_KEY, True)
 
     def _run_on_backend(self, operator, *args, **kwargs):

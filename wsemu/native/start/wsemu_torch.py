@@ -195,11 +195,14 @@ class _Calls:
 
     def __init__(self, torch, driver, devices, border):
         self.torch, self.driver, self.devices, self.border = torch, driver, devices, border
+        self.pending = set()  # threads whose operators are redirected
 
     def run(self, func, args, kwargs, is_part=False):
         """Run a function, or an operator that is part of one, with devices in its arguments replaced by the CPU."""
         devices = self.devices
-        name = "" if is_part else getattr(func, "__name__", "").partition(".")[0]
+        name = "" if is_part else getattr(func, "__name__", "")
+        if "." in name:
+            name = name.partition(".")[0]
         if func is self.torch.device or name in ("device", "DeviceContext", "__get__"):
             return func(*args, **kwargs)
         if name == "_parse_to":
@@ -300,11 +303,14 @@ def _mode(calls):
     """Return the class of the torch function mode that redirects functions to the device."""
     from torch.overrides import TorchFunctionMode
 
+    pending = calls.pending
+
     class DeviceMode(TorchFunctionMode):
         """Runs functions for "cuda" on the CPU, with results in memory of the device."""
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
-            calls.first.end_call()
+            if pending:
+                calls.first.end_call()
             if not calls.first.is_used:
                 return func(*args, **(kwargs or {}))
             return calls.run(func, args, dict(kwargs or {}))
