@@ -235,3 +235,20 @@ def test_batches_in_pinned_memory_are_loaded_before_and_after_the_first_cuda_ten
     file.write_text(LOADER)
     done = run(file, "torch")
     assert "all loaded" in done.stdout, done.stdout + done.stderr
+
+
+COMPILED = """
+import torch
+
+for device in ("cpu", "cuda"):
+    grown = torch.compile(lambda x: torch.relu(x) + 1, backend="eager")(torch.ones(3, device=device))
+    assert grown.device.type == device and grown.tolist() == [2, 2, 2]
+print("all compiled")
+"""
+
+
+def test_compiled_functions_run_before_and_after_the_first_cuda_tensor(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(COMPILED)
+    done = run(file, "torch")
+    assert "all compiled" in done.stdout, done.stdout + done.stderr

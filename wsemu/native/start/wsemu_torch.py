@@ -28,7 +28,7 @@ _VIEWS = {
 """functions that access no elements if they return the same memory"""
 _TRUE = ("is_available", "is_initialized", "is_bf16_supported")
 _NOTHING = (
-    "set_device", "empty_cache", "ipc_collect", "reset_peak_memory_stats",
+    "empty_cache", "ipc_collect", "reset_peak_memory_stats",
     "reset_max_memory_allocated",
 )  # fmt: skip
 _ZERO = ("current_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
@@ -457,6 +457,7 @@ def _define_stream_class(cuda, driver, devices, current, event_class, first):
             self.cuda_stream = self._handle.value or 0
 
         def synchronize(self):
+            first.begin()
             driver.check(library.cuStreamSynchronize(self._handle))
 
         def is_capturing(self):
@@ -539,6 +540,7 @@ def _replace_cuda(torch, driver, devices, first):
     for name in _ZERO:
         replaced[name] = give(0)
     replaced["device_count"] = give(1)
+    replaced["set_device"] = lambda device: first.begin()
     for name, value in replaced.items():
         setattr(cuda, name, value)
     torch._C._cuda_getCurrentRawStream = lambda device: cuda.current_stream().cuda_stream
@@ -550,11 +552,13 @@ def _replace_cuda(torch, driver, devices, first):
 
 
 def _replace_accelerator(torch):
-    """Replace the functions below `torch.accelerator`, whose only device is that of CUDA."""
+    """Replace the functions below `torch.accelerator`, whose only device is that of CUDA: with new functions, since
+    torch's compiler distinguishes functions by identity."""
     of_cuda = {
         "getDeviceIndex": lambda: 0, "setDeviceIndex": lambda index: None, "exchangeDevice": lambda index: 0,
         "maybeExchangeDevice": lambda index: 0, "getStream": lambda index: torch.cuda.current_stream(),
-        "setStream": torch.cuda.set_stream, "synchronizeDevice": lambda index: torch.cuda.synchronize(),
+        "setStream": lambda stream: torch.cuda.set_stream(stream),
+        "synchronizeDevice": lambda index: torch.cuda.synchronize(),
         "emptyCache": lambda: None, "getMemoryInfo": lambda index: torch.cuda.mem_get_info(),
         "hooks_device_count": lambda: 1, "hooks_get_current_device": lambda: 0,
         "hooks_set_current_device": lambda index: None, "hooks_exchange_device": lambda index: 0,
@@ -565,7 +569,7 @@ def _replace_accelerator(torch):
             setattr(torch._C, f"_accelerator_{name}", function)
     if hasattr(torch, "accelerator"):
         torch.accelerator.is_available = lambda: True  # optimizers call the two in each step
-        torch.accelerator.current_stream = torch.cuda.current_stream
+        torch.accelerator.current_stream = lambda device=None: torch.cuda.current_stream()
 
 
 def _replace_generator(torch, devices):
