@@ -684,9 +684,9 @@ def test_an_exchange_discards_what_was_there(engine):
 LATE = """
 .shared .align 4 .b32 tile[8]; mov.u32 %r2, tile; setp.ge.u32 %p1, %r1, 32; @%p1 bra WRITER;
 setp.ne.u32 %p1, %r1, 0; @%p1 bra END; mov.u32 %r3, 0; mov.u32 %r4, 0;
-FILL: shl.b32 %r5, %r4, 2; add.u32 %r5, %r5, %r2; st.shared.u32 [%r5], %r4;
+FILL: shl.b32 %r7, %r4, 2; add.u32 %r5, %r7, %r2; st.shared.u32 [%r5], %r4;
 add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 5; @%p2 bra FILL; mov.u32 %r4, 0;
-SUM: shl.b32 %r5, %r4, 2; add.u32 %r5, %r5, %r2; ld.shared.u32 %r6, [%r5];
+SUM: shl.b32 %r7, %r4, 2; add.u32 %r5, %r7, %r2; ld.shared.u32 %r6, [%r5];
 add.u32 %r3, %r3, %r6; add.u32 %r4, %r4, 1; setp.le.u32 %p2, %r4, 5; @%p2 bra SUM;
 st.global.u32 [%rd3], %r3; bra END;
 WRITER: setp.ne.u32 %p3, %r1, 32; @%p3 bra END; st.shared.u32 [tile+20], %r1;

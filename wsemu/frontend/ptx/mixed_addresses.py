@@ -181,6 +181,8 @@ class _Mixed:
                 _look_up(code, "setp.ne.b32", found, kinds, graph.constant("b32", 0)),
                 Instruction("selp.b64", (chosen,), choices, span=code.span, stack=code.stack),
             ]
+            if _computes(code):  # the kinds of its result come from this operand
+                self._followed[chosen] = graph.new("b32")
             replace_operand(code, number, chosen)
         return made
 
