@@ -51,6 +51,8 @@ EVENTS, ASYNCHRONOUS_EVENTS = 1 << 14, 1 << 18
 
 MOST_INSTRUCTIONS = 1 << 22
 """maximum instructions of a CTA between two ordered accesses"""
+MOST_LIVE_PLACES = 512
+"""maximum number of entries of `VmSession.live_places`, of about 100 KB each in large kernels"""
 
 
 class Ask(NamedTuple):
@@ -710,9 +712,12 @@ class VmSession(Spending):
         if not lanes or pc >= len(live):
             return
         key = live[pc], pc, lanes
-        if key not in self.live_places:
-            self.live_places[key] = self._live_bytes(*key)
-        places, masks = self.live_places[key]
+        found = self.live_places.get(key)
+        if found is None:
+            if len(self.live_places) >= MOST_LIVE_PLACES:
+                self.live_places.clear()
+            found = self.live_places[key] = self._live_bytes(*key)
+        places, masks = found
         hashed.update((block[places] & masks).tobytes())
         hashed.update(b"%d %d" % (pc, lanes))
 
