@@ -156,6 +156,16 @@ def test_a_race_that_only_another_order_has_is_not_overlooked() -> None:
     assert judge_claims(program, ENGINES).complaints == ()
 
 
+def test_lanes_that_find_one_key_together_store_its_value_by_one_instruction() -> None:
+    program = ClaimProgram(
+        1, (2, 2), (0, 0), (2, 2, 0, 0), 1, 2, 0, look="strong", value="slot", hit="store", then="free", counter="",
+        scope="", same=True,
+    )  # fmt: skip
+    assert judge_claims(program, ENGINES) == (program, True, ("verified", "verified"), ())
+    failing = program._replace(same=False)
+    assert judge_claims(failing, ENGINES) == (failing, True, ("failed", "failed"), ())
+
+
 @pytest.mark.parametrize("limit", ["MOST_STEPS", "MOST_ACCESSES"])
 def test_insertions_beyond_a_limit_are_not_decided(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, limit, 10)
