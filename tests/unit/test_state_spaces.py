@@ -108,6 +108,24 @@ MIXED = {
     " cp.async.wait_all;",
 }
 """accesses at an address if PRED holds, otherwise at a number"""
+REUSED = {
+    "a store": "st.shared.u32 [%r7], %r9;",
+    "a load": "ld.shared.u32 %r10, [%r7];",
+    "an atomic": "atom.shared.add.u32 %r10, [%r7], 1;",
+    "a generic access": "cvt.u64.u32 %rd20, %r7; cvta.shared.u64 %rd20, %rd20; st.u32 [%rd20], %r9;",
+    "a converted address": "cvt.u64.u32 %rd20, %r7; cvta.shared.u64 %rd20, %rd20; cvta.to.shared.u64 %rd20, %rd20;"
+    " st.shared.u32 [%rd20], %r9;",
+    "an mbarrier": "mbarrier.init.shared.b64 [%r7], 1; mbarrier.arrive.shared.b64 %rd20, [%r7];",
+    "an asynchronous copy": "cp.async.ca.shared.global [%r7], [%rd1], 4; cp.async.wait_all;",
+    "a bulk copy": "mbarrier.init.shared.b64 [%r7+1024], 1; fence.proxy.async;"
+    " mbarrier.arrive.expect_tx.shared.b64 %rd20, [%r7+1024], 16;"
+    " cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r7], [%rd1], 16, [%r7+1024];"
+    " W: mbarrier.try_wait.shared.b64 %p3, [%r7+1024], %rd20; @!%p3 bra W;",
+    "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r10}, [%r7];",
+    "ldmatrix at a generic address": "cvt.u64.u32 %rd20, %r7; cvta.shared.u64 %rd20, %rd20;"
+    " ldmatrix.sync.aligned.m8n8.x1.b16 {%r10}, [%rd20];",
+}
+"""accesses at a register that holds a number before and after, in each round of a loop"""
 
 
 def _codes(body: str, engine: Any) -> list[str]:
@@ -140,6 +158,21 @@ def test_a_number_is_no_address_on_the_path_on_which_it_is_one(body: str, engine
     holds = "setp.ne.u32 %p3, %r1, 99; "
     assert _codes(holds + body.replace("PRED", "%p3"), engine) == []
     assert set(_codes(body.replace("PRED", "%p1"), engine)) == {"out-of-bounds"}
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("access", REUSED.values(), ids=REUSED)
+def test_a_register_with_numbers_before_and_after_holds_an_address_between(access: str, engine: Any) -> None:
+    fill = "mov.u32 %r2, tile; mad.lo.u32 %r2, %r1, 16, %r2; st.shared.v4.u32 [%r2], {%r9, %r9, %r9, %r9};"
+    body = f"""
+    {fill} add.u32 %r3, %r2, 512; st.shared.v4.u32 [%r3], {{%r9, %r9, %r9, %r9}}; mov.u32 %r3, 0; bar.sync 0;
+    L: shl.b32 %r7, %r3, 9; add.u32 %r7, %r7, %r2; {access}
+    add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 2; @%p2 bra L;
+    shl.b32 %r7, %r1, 2; cvt.u64.u32 %rd20, %r7; add.u64 %rd2, %rd2, %rd20;"""
+    head = HEAD.replace(".shared .align 8 .b8 tile[64]", ".shared .align 16 .b8 tile[2048]")
+    given = np.zeros(4, np.uint32), np.zeros(32, np.uint32), np.uint64(0), bytes(16)
+    report = wsemu.check(wsemu.load_ptx(head + body + TAIL)["k"], 1, 32, given, engine=engine)
+    assert (report.verdict, [finding for finding in report.findings if finding.severity == "error"]) == ("verified", [])
 
 
 def test_a_pointer_in_a_structure_is_an_address() -> None:
