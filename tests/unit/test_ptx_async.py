@@ -210,7 +210,6 @@ prefetch.tensormap [%rd1];
 prefetchu.L1 [%rd1];
 createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %rd2, 0.5;
 createpolicy.fractional.L2::evict_first.b64 %rd2;
-createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %rd2, [%rd1], 0x100000, 0x200000;
 createpolicy.cvt.L2.b64 %rd2, %rd6;
 pmevent 3;
 """.strip().splitlines()

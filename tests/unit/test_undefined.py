@@ -71,7 +71,8 @@ DEFINED = {
     "wmma.load": f"{_WMMA};",
     "wmma.load with a stride": f"add.u32 %n, %n, 16; {_WMMA}, %n;",
     "applypriority": "applypriority.global.L2::evict_normal [%o], 128; applypriority.L2::evict_normal [%o+128], 128;",
-    "createpolicy": "createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %x1, [%o], %n, 64;",
+    "createpolicy": "createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %x1, [%o], %n, 64;"
+    " createpolicy.range.L2::evict_last.b64 %x1, [%o+4], %n, 64;",
     "createpolicy of a fraction": "createpolicy.fractional.L2::evict_last.b64 %x1, 0f3F800000;",
     "createpolicy of a fraction in a register": ".reg .f32 %share; mov.f32 %share, 0f3F000000;"
     " createpolicy.fractional.L2::evict_last.b64 %x1, %share;",

@@ -154,6 +154,8 @@ def policy_form(form: Form) -> Lower:
         if kind == "fractional" and len(operands) == 2:
             _check_fraction(e, operands[1])
         if kind == "range":
+            place = full_address(e, operands[1], "global" if "global" in flags else "")
+            undefined_outside_global(e, place, "createpolicy.range")
             _check_sizes(e, *operands[2:])
         e.write_register(operands[0], e.constant("b64", 0))
 
