@@ -152,12 +152,17 @@ def keep_inlined(x: Any, i: int) -> Any:
     return own[1]
 
 
-@cuda.jit
-def call_each(out: Any, n: int) -> None:
-    total = np.float32(0)
-    for i in range(n):
-        total += keep(out[0], i)
-    out[cuda.threadIdx.x] = total
+def calling_in_loop(function: Any) -> Any:
+    """Return a kernel that calls a function in each iteration of a loop."""
+
+    @cuda.jit
+    def call(out: Any, n: int) -> None:
+        total = np.float32(0)
+        for i in range(n):
+            total += function(out[0], i)
+        out[cuda.threadIdx.x] = total
+
+    return call
 
 
 @cuda.jit
@@ -176,18 +181,15 @@ def call_unrolled(out: Any, n: int) -> None:
     out[cuda.threadIdx.x] = total
 
 
-@cuda.jit
-def call_inlined(out: Any, n: int) -> None:
-    total = np.float32(0)
-    for i in range(n):
-        total += keep_inlined(out[0], i)
-    out[cuda.threadIdx.x] = total
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("kernel", "verdict"),
-    [(call_each, "failed"), (call_unrolled, "failed"), (call_even, "verified"), (call_inlined, "verified")],
+    [
+        (calling_in_loop(keep), "failed"),
+        (call_unrolled, "failed"),
+        (call_even, "verified"),
+        (calling_in_loop(keep_inlined), "verified"),
+    ],
 )
 def test_local_arrays_of_device_functions(kernel: Any, verdict: str, engine: Any) -> None:
     report = wsemu.check(kernel, 1, 1, (np.zeros(1, np.float32), 3), engine=engine)
