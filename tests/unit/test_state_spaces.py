@@ -161,6 +161,18 @@ def test_a_number_is_no_address_on_the_path_on_which_it_is_one(body: str, engine
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(
+    ("access", "codes"),
+    [
+        ("st.u32 [%rd20], %r9;", []),
+        ("cvta.to.shared.u64 %rd20, %rd20; st.shared.u32 [%rd20], %r9;", ["out-of-bounds"]),
+    ],
+)
+def test_a_number_at_a_generic_access_may_count_as_an_address(access: str, codes: list[str], engine: Any) -> None:
+    assert _codes(f"mov.u64 %rd20, %rd3; @%p1 mov.u64 %rd20, %rd9; {access}", engine) == codes
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
 @pytest.mark.parametrize("access", REUSED.values(), ids=REUSED)
 def test_a_register_with_numbers_before_and_after_holds_an_address_between(access: str, engine: Any) -> None:
     fill = "mov.u32 %r2, tile; mad.lo.u32 %r2, %r1, 16, %r2; st.shared.v4.u32 [%r2], {%r9, %r9, %r9, %r9};"
