@@ -173,6 +173,12 @@ def test_a_number_at_a_generic_access_may_count_as_an_address(access: str, codes
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_difference_counts_as_an_address_after_a_join(engine: Any) -> None:
+    body = "add.u64 %rd20, %rd5, 8; sub.u64 %rd20, %rd20, %rd5; @%p1 mov.u64 %rd20, %rd5; st.shared.u32 [%rd20], %r9;"
+    assert _codes(body, engine) == []
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
 @pytest.mark.parametrize("access", REUSED.values(), ids=REUSED)
 def test_a_register_with_numbers_before_and_after_holds_an_address_between(access: str, engine: Any) -> None:
     fill = "mov.u32 %r2, tile; mad.lo.u32 %r2, %r1, 16, %r2; st.shared.v4.u32 [%r2], {%r9, %r9, %r9, %r9};"
