@@ -230,13 +230,6 @@ print("all loaded")
 """
 
 
-def test_batches_in_pinned_memory_are_loaded_before_and_after_the_first_cuda_tensor(tmp_path):
-    file = tmp_path / "program.py"
-    file.write_text(LOADER)
-    done = run(file, "torch")
-    assert "all loaded" in done.stdout, done.stdout + done.stderr
-
-
 COMPILED = """
 import torch
 
@@ -247,8 +240,10 @@ print("all compiled")
 """
 
 
-def test_compiled_functions_run_before_and_after_the_first_cuda_tensor(tmp_path):
+@pytest.mark.parametrize(("text", "last"), [(LOADER, "all loaded"), (COMPILED, "all compiled")])
+def test_a_program_runs_before_and_after_its_first_cuda_tensor(text, last, tmp_path):
+    """Batches in pinned memory, and compiled functions."""
     file = tmp_path / "program.py"
-    file.write_text(COMPILED)
+    file.write_text(text)
     done = run(file, "torch")
-    assert "all compiled" in done.stdout, done.stdout + done.stderr
+    assert last in done.stdout, done.stdout + done.stderr

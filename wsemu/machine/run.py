@@ -269,33 +269,7 @@ class Launch:
         is changed for the next run."""
         workers = self._workers()
         machines, statuses = self._run_on_machines(workers)
-        if layout.WRITTEN in statuses:
-            self.watch = replace(self.watch, stored=None)
-            # arrays that were not expected to be written still have their initial contents: the run stopped before
-            self.pristine = self._copies() | self.pristine
-            return Outcome("done"), False
-        if layout.UNNAMED in statuses:
-            self.watch = replace(self.watch, named=True)
-            for machine in machines:
-                if machine.planes:
-                    machine.planes.close()
-            return Outcome("done"), False
-        if layout.GROW in statuses:
-            machine = machines[statuses.index(layout.GROW)]
-            wanted = int(machine.state[0]["wanted"])
-            if wanted == layout.GROW_WINDOW:
-                self._disable_windows()
-            else:
-                self._grow(machine)
-            for machine in machines:
-                if machine.planes:
-                    machine.planes.close()
-            return Outcome("done"), False
-        # a reused machine continues the counters of earlier launches; findings need counts from this launch's beginning
-        if any(m.goes_on and not m.ended_well() for m in machines):
-            self.anew = True
-            for machine in machines:
-                machine.close()
+        if self._change_options(machines, statuses):
             return Outcome("done"), False
         plain = workers == 1 and not self.descending
         budget = self.budget - CTA_COST * (self.ctas - 1)
@@ -337,6 +311,35 @@ class Launch:
             for leave in leaving:
                 leave()
         return merged, not astray
+
+    def _change_options(self, machines: list[Machine], statuses: list[int]) -> bool:
+        """Return whether a run is unusable, and change the option that made it so."""
+        if layout.WRITTEN in statuses:
+            self.watch = replace(self.watch, stored=None)
+            # arrays that were not expected to be written still have their initial contents: the run stopped before
+            self.pristine = self._copies() | self.pristine
+            return True
+        if layout.UNNAMED in statuses:
+            self.watch = replace(self.watch, named=True)
+        elif layout.GROW in statuses:
+            machine = machines[statuses.index(layout.GROW)]
+            if int(machine.state[0]["wanted"]) == layout.GROW_WINDOW:
+                self._disable_windows()
+            else:
+                self._grow(machine)
+        else:
+            # a reused machine continues the counters of earlier launches; findings need counts from this launch's
+            # beginning
+            if not any(m.goes_on and not m.ended_well() for m in machines):
+                return False
+            self.anew = True
+            for machine in machines:
+                machine.close()
+            return True
+        for machine in machines:
+            if machine.planes:
+                machine.planes.close()
+        return True
 
     def _expects(self, suspects: Suspects, machines: list[Machine], *, apart: bool) -> bool:
         """Return whether a run with the suspects of another launch was exact at all its own suspects.  Its cells must
