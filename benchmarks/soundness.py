@@ -2,7 +2,7 @@
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
             undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|requests|turns|counters|claims|
-            flows|bits|addresses|collectors|variants|all]
+            flows|bits|addresses|collectors|variants|decide|all]
             [--programs 100000] [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 The benchmark generates programs, enumerates the interleavings of each, and compares them with wsemu's report
@@ -69,6 +69,9 @@ The kinds of programs follow, each with the fraction that also runs in the refer
     variants   programs of barriers, modified without changing their possible behavior (variant_programs.py): warps get
                other numbers, barriers of all warps are added, loops are unrolled, CTAs change places.  The verdict and
                the codes must stay the same
+    decide     the kinds whose threads synchronize by atomics and flags, or draw numbers and requests: atomics, vectors,
+               guarded, steered, values, slots, groups, counters, turns, claims, flows, bits, windows, requests.  Kinds
+               of slow programs have fewer; a program takes 0.04 s of processor time on average
     all        programs of all kinds, fewer of those that take longer; with `--seconds`, none begins after that time
 
 With `--warps`, programs of barriers, phases or clusters run in groups of this many warps, each at its own position
@@ -223,6 +226,13 @@ OF_ALL = {
     "turns": 2, "counters": 2, "collectors": 1, "claims": 2, "flows": 2, "bits": 2, "addresses": 3,
 }  # fmt: skip
 """kind -> its weight among all kinds; kinds with slow programs have low weights"""
+OF_DECIDE = {
+    "atomics": 14, "vectors": 14, "slots": 14, "groups": 10, "steered": 10, "flows": 8, "guarded": 6, "values": 6,
+    "claims": 6, "windows": 6, "requests": 5, "turns": 4, "bits": 4, "counters": 3,
+}  # fmt: skip
+"""kind -> its weight among the kinds of atomics"""
+MIXES: dict[str, dict[str, int]] = {"decide": OF_DECIDE, "all": OF_ALL}
+"""names of several kinds -> their weights"""
 DRAWN: dict[str, Any] = {
     "slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows), "groups": (draw_groups, judge_groups),
     "walks": (draw_walks, judge_walks), "turns": (draw_turns, judge_turns),
@@ -679,7 +689,7 @@ def work_clusters(part: Part) -> Result:
 
 def parts(kind: str, programs: int, seed: int, warps: int) -> list[Part]:
     """Return all parts in an order in which each family has made equal progress, whenever the run ends."""
-    shares = OF_ALL if kind == "all" else {kind: 1}
+    shares = MIXES.get(kind, {kind: 1})
     weights = {
         (one, family): Fraction(share * weight, sum(SHARES[one].values()))
         for one, share in shares.items()
@@ -712,7 +722,7 @@ def show(family: str, found: Counter[str], programs: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compare wsemu's verdicts with enumeration of all interleavings.")
-    parser.add_argument("--kind", choices=[*SHARES, "all"], default="barriers", help="of the programs (barriers)")
+    parser.add_argument("--kind", choices=[*SHARES, *MIXES], default="barriers", help="of the programs (barriers)")
     parser.add_argument("--programs", type=int, default=100_000, metavar="N", help="random programs (100000)")
     parser.add_argument("--seed", type=int, default=0, help="of the programs (0)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)")
@@ -724,7 +734,7 @@ def main() -> int:
     if options.programs < 1 or options.workers < 1:
         parser.error("give 1 or more programs and workers")
     check_interpreted(((), ()))  # the engine is compiled once, before several workers would each compile it
-    kinds = SHARES if options.kind == "all" else [options.kind]
+    kinds = MIXES.get(options.kind, [options.kind])
     started = time.perf_counter()
     found = {family: Counter[str]() for kind in kinds for family in SHARES[kind]}
     checks: Counter[str] = Counter()

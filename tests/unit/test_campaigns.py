@@ -16,14 +16,16 @@ def test_all_kinds_have_a_share() -> None:
     assert soundness.OF_ALL.keys() == soundness.SHARES.keys()
 
 
-@pytest.mark.parametrize("kind", [*soundness.SHARES, "all"])
+@pytest.mark.parametrize("kind", [*soundness.SHARES, *soundness.MIXES])
 def test_as_many_programs_as_asked_for_are_made(kind: str) -> None:
     made = soundness.parts(kind, 10_000, 3, 0)
     assert sum(part.programs for part in made) == 10_000
     assert len({part.seed for part in made}) == len(made)
 
 
-def test_a_campaign_that_is_cut_has_programs_of_all_families() -> None:
-    made = soundness.parts("all", 100_000, 3, 0)
+@pytest.mark.parametrize("kind", soundness.MIXES)
+def test_a_campaign_that_is_cut_has_programs_of_all_families(kind: str) -> None:
+    made = soundness.parts(kind, 100_000, 3, 0)
     fifth = {part.family for part in made[: len(made) // 5]}
-    assert fifth == {part.family for part in made}
+    families = {family for one in soundness.MIXES[kind] for family in soundness.SHARES[one]}
+    assert fifth == {part.family for part in made} == families
