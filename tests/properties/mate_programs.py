@@ -137,12 +137,6 @@ def paths(program: Program) -> tuple[Path, ...]:
     return tuple(tuple(path(lane)) for lane in range(program.lanes))
 
 
-def _uses_number(path: Path) -> bool:
-    """Return whether a lane hands on the number that it holds: one that returns early does not store it in `out`."""
-    early = any(op.kind == "X" and number != -1 for number, op in path)
-    return not early or any(op.kind in "SB" or (op.kind == "W" and op.value < 0) for _, op in path)
-
-
 def _word(op: Op, lane: int) -> int:
     return (op.a * lane + op.b) % WORDS
 
@@ -192,7 +186,7 @@ class _Lanes:
         live = self.live(places)
         for lane, (number, op) in live.items():
             if op.kind in MEETS:
-                yield from self._meeting(live, lane, number, op, self.paths[lane][places[lane] + 1 :])
+                yield from self._meeting(live, lane, number, op, places[lane] + 1)
             for other, (second, peer) in live.items():
                 if other > lane and op.kind in ACCESSES and peer.kind in ACCESSES:
                     if op.kind == peer.kind == "W" and number != second and _word(op, lane) == _word(peer, other):
@@ -202,15 +196,33 @@ class _Lanes:
         if live and not any(self.moves(places)):
             yield HANG
 
-    def _meeting(self, live: dict[int, tuple[int, Op]], lane: int, number: int, op: Op, behind: Path) -> Iterator[str]:
-        """Of a lane at a warp-wide operation; `behind`: what it executes after it."""
+    def _meeting(self, live: dict[int, tuple[int, Op]], lane: int, number: int, op: Op, after: int) -> Iterator[str]:
+        """Yield the faults of a lane at a warp-wide operation; `after` is the next place in its path."""
         if not op.mask >> lane & 1:
             yield MASK
         if not all(self._comes(other, number) for other in self.all if op.mask >> other & 1):
             yield PASSED
         there = op.mask >> op.value & 1 and op.value in live and self._comes(op.value, number)
-        if op.kind == "S" and not there and _uses_number(behind):
+        if op.kind == "S" and not there and self._reaches_memory(lane, after):
             yield UNDEFINED
+
+    def _reaches_memory(self, lane: int, place: int) -> bool:
+        """Return whether memory depends on the number that a lane holds at a place: it stores the number, or another
+        lane gets it and stores it.  A lane that returns early does not store its number in `out`."""
+        for number, op in self.paths[lane][place:]:
+            if op.kind == "X":
+                return number == -1
+            if op.kind == "W" and op.value < 0:
+                return True
+            if op.kind == "B" or (op.kind == "S" and op.value == lane):
+                takers = [(other, self._place(other, number)) for other in self.all if op.mask >> other & 1]
+                if any(other != lane and it >= 0 and self._reaches_memory(other, it + 1) for other, it in takers):
+                    return True
+        raise AssertionError(f"lane {lane} does not return")
+
+    def _place(self, lane: int, number: int) -> int:
+        """Return where a lane executes a statement, or -1 if it does not."""
+        return next((place for place, (n, _) in enumerate(self.paths[lane]) if n == number), -1)
 
     def _comes(self, lane: int, number: int) -> bool:
         """Whether a lane executes a statement, or returns before it by one that says so."""

@@ -39,6 +39,16 @@ def meets(mask: int = 7, kind: str = "Y") -> Op:
         ((Op("S", value=3, mask=7),), {UNDEFINED}),
         ((STORE, Op("K"), LOAD), set()),
         ((Op("X", mask=4), STORE, meets(), Branch(1, (LOAD,), ())), set()),
+        ((Op("X", mask=6), Op("S", value=1), meets(kind="B"), Op("X", mask=1)), set()),
+        ((Op("X", mask=4), Op("S", value=2), meets(3, "B"), Op("X", mask=1)), {UNDEFINED}),
+        (
+            (Op("X", mask=4), Branch(1, (Op("S", value=2, mask=5),), ()), Op("S", value=0, mask=3), Op("X", mask=1)),
+            {UNDEFINED},
+        ),
+        (
+            (Op("X", mask=4), Branch(1, (Op("S", value=2, mask=5),), ()), Op("S", value=1, mask=3), Op("X", mask=1)),
+            set(),
+        ),
     ],
 )
 @pytest.mark.parametrize("engine", ["vm", "reference"])
