@@ -31,6 +31,10 @@ Access = tuple[int, Location, str]
 """(thread, location, `r` for a load or `w` for a store, `R` for a strong access that writes nothing or `W` for one that
 does)"""
 
+Effect = tuple[str, frozenset[tuple[str, str]]]
+"""(step, what it does to which arrays)"""
+Path = tuple[Effect, ...]
+
 
 class ClaimProgram(NamedTuple):
     """Each thread looks for a cell for its key: it claims the first empty one, or finds its own key."""
@@ -155,18 +159,39 @@ _END = Position("end", 0, 0, False)
 
 class Enumeration:
     """All interleavings of a program.  Nothing orders two threads, because it has no fences.  `together`: lanes of one
-    warp with the same key and the same first cell may store one value to one location."""
+    warp may store one value to one location if they have the same key and the same first cell, or take the same path
+    in every interleaving."""
 
     def __init__(self, program: ClaimProgram, *, together: bool = False) -> None:
         self.program, self.together = program, together
+        self.paths = self._find_paths() if together else [None] * program.threads
 
-    def fails(self) -> bool:
+    def _start(self) -> State:
         program = self.program
         before = {at for thread in range(program.threads) for at in self._before_cas(thread, program.starts[thread])}
         step = "load" if program.look else "cas"
-        start = State(
-            program.first, tuple(Position(step, slot, 0, False) for slot in program.starts), frozenset(before)
-        )
+        return State(program.first, tuple(Position(step, slot, 0, False) for slot in program.starts), frozenset(before))
+
+    def _find_paths(self) -> list[Path | None]:
+        """Return what each thread executes in every interleaving; None if that depends on the interleaving."""
+        start = self._start()
+        seen, pending = {start}, [start]
+        found: list[dict[Position, set[tuple[Effect, Position]]]] = [{} for _ in start.threads]
+        while pending:
+            state = pending.pop()
+            for thread, at in enumerate(state.threads):
+                if at.step != "end":
+                    accesses = set[Access]()
+                    after = self._perform(thread, at, [*state.cells], accesses)
+                    effect = at.step, frozenset((array, kind) for _, (array, _), kind in accesses)
+                    found[thread].setdefault(at, set()).add((effect, after))
+            fresh = {*self._successors(state)} - seen
+            seen |= fresh
+            pending += fresh
+        return [_follow(at, steps) for at, steps in zip(start.threads, found, strict=True)]
+
+    def fails(self) -> bool:
+        program, start = self.program, self._start()
         follow, pending = dict[State, list[State]](), [start]
         while pending:
             state = pending.pop()
@@ -267,8 +292,21 @@ class Enumeration:
         return one[0] != other[0] and one[1] == other[1] and writes and not atomic
 
     def _is_twin(self, one: int, other: int) -> bool:
-        keys, starts = self.program.keys, self.program.starts
-        return (keys[one], starts[one]) == (keys[other], starts[other])
+        keys, starts, paths = self.program.keys, self.program.starts, self.paths
+        if (keys[one], starts[one]) == (keys[other], starts[other]):
+            return True
+        return paths[one] is not None and paths[one] == paths[other]
+
+
+def _follow(at: Position, steps: dict[Position, set[tuple[Effect, Position]]]) -> Path | None:
+    """Return the only path of a thread to its end, None if it has several or does not end."""
+    path = list[Effect]()
+    while at != _END:
+        if len(steps[at]) != 1 or len(path) > len(steps):
+            return None
+        ((effect, at),) = steps[at]
+        path.append(effect)
+    return tuple(path)
 
 
 def draw_claims(source: random.Random) -> ClaimProgram:

@@ -20,6 +20,8 @@ THREADS, SLOTS, WORDS = 64, 4, 4
 """Threads of a CTA; words of its shared memory; words of an array for each CTA."""
 WHO = {"z": (0,), "o": (32,), "a": tuple(range(THREADS))}
 """The threads that perform a step: the first one of each warp, or all."""
+ATOMICS = ("swap", "add", "own")
+"""Steps of both warps, or of the first one, that are atomic on shared memory."""
 _HEAD = f"""
 .version 8.0
 .target sm_90
@@ -89,13 +91,29 @@ class FlowProgram(NamedTuple):
     def can_fail(self, *, strict: bool) -> bool:
         """Return whether some order of the atomics has a race, or a store outside of the array.  With `strict`, only a
         fence of the thread that arrives releases what other threads did."""
-        swaps = sum(step.does == "swap" for step in self.steps)
-        choices = [*itertools.product((False, True), repeat=swaps)]
+        turns = [*itertools.product(*([*_find_turns(steps)] for steps in self.find_atomics()))]
         for order in itertools.permutations(range(self.ctas)):
-            for chosen in itertools.product(choices, repeat=self.ctas):
+            for chosen in itertools.product(turns, repeat=self.ctas):
                 if _Execution(self, order, chosen, strict=strict).fails():
                     return True
         return False
+
+    def find_atomics(self) -> list[list[Step]]:
+        """Return the atomics on shared memory between one barrier and the next."""
+        intervals = list[list[Step]]([[]])
+        for step in self.steps:
+            if step.does == "barrier":
+                intervals.append([])
+            elif step.does in ATOMICS:
+                intervals[-1].append(step)
+        return intervals
+
+
+def _find_turns(steps: list[Step]) -> Iterator[tuple[bool, ...]]:
+    """Yield the orders of the atomics between two barriers: whether the next one is of the first warp."""
+    both = len(steps) + sum(step.does != "own" for step in steps)
+    for first in itertools.combinations(range(both), len(steps)):
+        yield tuple(n in first for n in range(both))
 
 
 class Access(NamedTuple):
@@ -114,10 +132,15 @@ class Access(NamedTuple):
 
 
 class _Execution:
-    """The CTAs one after another, with certain orders of exchanges."""
+    """The CTAs one after another, with a certain order of the atomics between two barriers."""
 
     def __init__(
-        self, program: FlowProgram, order: tuple[int, ...], chosen: tuple[tuple[bool, ...], ...], *, strict: bool
+        self,
+        program: FlowProgram,
+        order: tuple[int, ...],
+        chosen: tuple[tuple[tuple[bool, ...], ...], ...],
+        *,
+        strict: bool,
     ) -> None:
         self.program, self.strict = program, strict
         self.order, self.chosen = order, chosen
@@ -135,12 +158,28 @@ class _Execution:
     def _run(self, cta: int) -> None:
         self.cta, self.interval, self.at = cta, 0, 0
         self.cells, self.last = [0] * SLOTS, dict.fromkeys(range(THREADS), 0)
-        self.swaps = iter(self.chosen[cta])
+        self._begin_interval()
         steps = self.program.steps
         self.ticket = next((n for n, step in enumerate(steps) if step.does == "ticket"), len(steps))
         for n, step in enumerate(steps):
             self.at = n
             self._perform(step)
+
+    def _begin_interval(self) -> None:
+        self.turns = iter(self.chosen[self.cta][self.interval])
+        atomics = self.program.find_atomics()[self.interval]
+        self.second = iter([step for step in atomics if step.does != "own"])
+
+    def _take_turns(self) -> None:
+        """Perform the atomics of the second warp before the next one of the first warp, or before the barrier."""
+        for of_first in self.turns:
+            if of_first:
+                return
+            self._change(next(self.second), 2)
+
+    def _change(self, step: Step, value: int) -> None:
+        """Perform an exchange or an addition of one warp."""
+        self.cells[step.slot] = value if step.does == "swap" else self.cells[step.slot] + value
 
     def _record(self, space: str, word: int, thread: int, kind: str, value: int) -> None:
         own = self.cta if space == "s" else -1
@@ -179,24 +218,23 @@ class _Execution:
         threads = WHO[step.who]
         match step.does:
             case "barrier":
+                self._take_turns()
                 self.interval += 1
+                self._begin_interval()
             case "put" | "lanes":
                 for thread in threads:
                     self.cells[step.slot] = thread if step.does == "lanes" else step.value
                     self._record("s", step.slot, thread, "w", self.cells[step.slot])
             case "copy" | "store":
                 self._copy(step, threads)
-            case "swap":
-                first = next(self.swaps)
-                self.cells[step.slot] = 1 if first else 2
+            case "swap" | "add":
                 for thread in (0, 32):
                     self._record("s", step.slot, thread, "a", 0)
-            case "add":
-                self.cells[step.slot] += 3
-                for thread in (0, 32):
-                    self._record("s", step.slot, thread, "a", 0)
+                self._take_turns()
+                self._change(step, 1)
             case "own":
                 self._record("s", step.slot, 0, "a", 0)
+                self._take_turns()
                 self.last[0] = self.cells[step.slot]
                 self.cells[step.slot] += 1
                 self._put(step.to, 0)

@@ -166,6 +166,31 @@ def test_lanes_that_find_one_key_together_store_its_value_by_one_instruction() -
     assert judge_claims(failing, ENGINES) == (failing, True, ("failed", "failed"), ())
 
 
+@pytest.mark.parametrize("starts", [(1, 0), (0, 1)])
+def test_lanes_that_always_take_the_same_path_store_by_one_instruction(starts: tuple[int, int]) -> None:
+    program = ClaimProgram(
+        1,
+        (2, 5),
+        starts,
+        (0, 0, 0),
+        1,
+        0,
+        0,
+        look="",
+        value="one",
+        hit="leave",
+        then="",
+        counter="",
+        scope="",
+        same=True,
+    )
+    assert judge_claims(program, ENGINES) == (program, True, ("verified", "verified"), ())
+    failing = program._replace(same=False)
+    assert judge_claims(failing, ENGINES) == (failing, True, ("failed", "failed"), ())
+    apart = program._replace(starts=(0, 0))
+    assert judge_claims(apart, ENGINES).complaints == ()
+
+
 @pytest.mark.parametrize("limit", ["MOST_STEPS", "MOST_ACCESSES"])
 def test_insertions_beyond_a_limit_are_not_decided(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, limit, 10)

@@ -180,6 +180,19 @@ def test_lanes_of_one_store_have_to_write_one_value_in_the_last_cta(differ: bool
     assert (report.verdict == "verified") != differ
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("value", [0, 1, 2, 3])
+def test_atomics_of_two_warps_without_a_barrier_happen_in_each_order(value: int, engine: Engine) -> None:
+    """The first warp counts after its addition of 1, before or after the second warp adds 2."""
+    steps = (
+        Step("add", slot=2),
+        Step("own", slot=2, to=0),
+        BARRIER,
+        Step("test", "z", 0, value=value, then=(Step("bad"),)),
+    )
+    assert judge(FlowProgram(1, steps), engine) == ("failed" if value in (1, 3) else "verified")
+
+
 def test_programs_agree_with_all_orders() -> None:
     source = random.Random(5)
     judged = [judge_flows(draw_flows(source), ENGINES if k % 8 == 1 else ("vm",)) for k in range(40)]
