@@ -573,3 +573,48 @@ def test_libraries_that_others_may_write_to_are_compiled_again(tmp_path, monkeyp
     assert build.find_libraries() == folder
     assert library.read_bytes() == b"compiled"
     assert build.is_built()
+
+
+@pytest.fixture
+def script(tmp_path):
+    """A program that prints its words, uses no device, and ends with exit code 7."""
+    path = tmp_path / "build"
+    path.write_text('#!/bin/sh\necho "$@"\nexit 7\n')
+    path.chmod(0o700)
+    return path
+
+
+def run_words(*words):
+    command = [sys.executable, "-m", "wsemu", *map(str, words)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+
+
+@needs_driver
+@pytest.mark.parametrize(
+    ("words", "given", "noted"),
+    [
+        (["--strict", "--limit=3", "--help", "-x", "--", "y"], "--strict --limit=3 --help -x -- y", "--strict --limit"),
+        (["--", "--strict", "--", "y"], "--strict -- y", ""),
+        (["a", "--format"], "a --format", "--format"),
+    ],
+)
+def test_words_after_a_program_that_runs_as_it_is_belong_to_it(script, words, given, noted):
+    done = run_words("run", "--strict", script, *words)
+    assert done.stdout.splitlines()[0] == given
+    of_wsemu = (f"note: `{word}` is an argument of {script}; " for word in noted.split())
+    assert done.stderr.splitlines() == [f"{note}options of wsemu precede the program" for note in of_wsemu]
+
+
+QUERY = 'import ctypes, sys; sys.exit(3 + ctypes.CDLL("libcuda.so.1").cuInit(0))'
+"""a program that queries the device, as a build does, and ends with exit code 3"""
+
+
+@needs_driver
+@pytest.mark.parametrize(("program", "code"), [("exit 7", 7), ("exit 0", 0), (f"{sys.executable} -c '{QUERY}'", 3)])
+def test_a_program_that_uses_no_device_ends_with_its_own_exit_code(script, program, code):
+    script.write_text(f"#!/bin/sh\n{program}\n")
+    done = run_words("run", script)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert "used no memory and no kernel of the device: nothing was checked" in done.stdout.replace("\n  ", " ")
+    done = run_words("check", script)
+    assert done.returncode == 2, "`wsemu check` is for launches"

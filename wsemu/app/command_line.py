@@ -87,7 +87,8 @@ _EXIT_CODES = (
 
 
 _CHECK = """Run FILE and check every launch in it.  Options may appear anywhere; other words after FILE go to the
-program, and so does everything after `--`.
+program, and so does everything after `--`.  All words after an executable, a script or a Python file with torch, Triton
+or CuPy go to it.
 
 Programs that import `numba.cuda` run unchanged, with or without Numba-CUDA and a GPU. For a kernel in CUDA C++ (.cu,
 which `nvcc` compiles) or PTX, options, a comment in FILE or a launch file (.json) describe the launch.  FILE can also

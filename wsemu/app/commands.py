@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, INTERRUPTED, USAGE, WORST
+from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, INTERRUPTED, USAGE, rank
 from wsemu.app.selection import Selection
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
@@ -93,7 +93,7 @@ def check(
                 code = _run_targets(targets, chosen.save_witness, settings, options)
                 code = 0 if settings.allow_incomplete and code == INCOMPLETE else code
             if certificates is not None:
-                code = max(code, certificates.exit_code, key=WORST.index)
+                code = max(code, certificates.exit_code, key=rank)
             _report_sources(targets)
             if fixing.wanted and code != INTERRUPTED:
                 options["fixes"].finish(printer, code, write=fixing.write)
@@ -202,7 +202,7 @@ def _run_targets(targets: Sequence[Target], witnesses: str, settings: Settings, 
     """Run all targets until one is interrupted; return the common exit code."""
     code = 0
     for one in targets:
-        code = max(code, _saving(witnesses, one, settings, options), key=WORST.index)
+        code = max(code, _saving(witnesses, one, settings, options), key=rank)
         if code == INTERRUPTED:
             break
     return code

@@ -18,6 +18,7 @@ from wsemu.app import front_page
 from wsemu.app.exit_codes import INTERRUPTED
 from wsemu.app.option_groups import group_parameters
 from wsemu.app.program_file import LAUNCH_OPTIONS, has_main, is_launch
+from wsemu.app.program_kind import find_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -237,7 +238,8 @@ class ProgramCommand(OwnCommand):
     """A command that runs a file: options of the command may be anywhere on the line.
 
     The words after `--` belong to the program if `--` follows FILE, and so does every other word after FILE that is not
-    an option of the command.  A PTX file, a launch file and a folder of launch files take no arguments.
+    an option of the command.  Every word after a program that runs as it is belongs to the program.  A PTX file, a
+    launch file and a folder of launch files take no arguments.
     """
 
     def options_first(self, args: list[str]) -> list[str]:
@@ -256,6 +258,9 @@ class ProgramCommand(OwnCommand):
     def _after_file(self, file: str, words: Iterator[str]) -> Iterator[str]:
         """Yield the options among the words after FILE, then FILE and the remaining words."""
         following = [*words]
+        if find_command(Path(file), ()) is not None:
+            yield from (file, *self._words_of_program(file, following))
+            return
         is_data, own, words = self._is_data(Path(file), following), list[str](), iter(following)
         for word in words:
             if word == "--":
@@ -267,20 +272,35 @@ class ProgramCommand(OwnCommand):
                 own.append(word)
         yield from (file, *own)
 
+    def _words_of_program(self, file: str, words: Sequence[str]) -> Sequence[str]:
+        """Return the arguments of a program that runs as it is, without a `--` before them.  Without it, note which of
+        them are options of the command as well."""
+        if words[:1] == ["--"]:
+            return words[1:]
+        names = (word.partition("=")[0] for word in words if self._is_option(word))
+        for name in dict.fromkeys(names):
+            typer.echo(f"note: `{name}` is an argument of {file}; options of wsemu precede the program", err=True)
+        for word in words:
+            self._warn_of_second_program(word, file)
+        return words
+
     def _warn_of_slip(self, word: str, file: str) -> None:
         """Warn about a word for the program that looks like a misspelled option of the command, or like a second
         program."""
         import difflib
 
-        if self.name in ("check", "run") and file.endswith(".py") and word.endswith(".py") and Path(word).is_file():
-            remedy = "check several programs with `python -m wsemu.app.each`; if it is an argument, write it after `--`"
-            typer.echo(f"note: `{word}` is an argument of {file}, and is not checked: {remedy}", err=True)
+        self._warn_of_second_program(word, file)
         name = word.partition("=")[0]
         options = [flag for p in self.params for flag in (*p.opts, *p.secondary_opts) if self._is_option(flag)]
         near = difflib.get_close_matches(name, options, 1, 0.85) if name.startswith("--") else []
         if near:
             remedy = f"did you mean `{near[0]}`? If not, write it after `--`"
             typer.echo(f"note: `{name}` is an argument of {file}: {remedy}", err=True)
+
+    def _warn_of_second_program(self, word: str, file: str) -> None:
+        if self.name in ("check", "run") and file.endswith(".py") and word.endswith(".py") and Path(word).is_file():
+            remedy = "check several programs with `python -m wsemu.app.each`; if it is an argument, write it after `--`"
+            typer.echo(f"note: `{word}` is an argument of {file}, and is not checked: {remedy}", err=True)
 
     def _is_data(self, file: Path, words: Sequence[str]) -> bool:
         """Return whether a file takes no arguments; CUDA C++ with a `main` does, unless the words contain a launch

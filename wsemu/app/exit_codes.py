@@ -7,3 +7,8 @@ NO_LAUNCH, EACH = 5, "WSEMU_EACH"
 
 WORST = (0, NO_LAUNCH, INCOMPLETE, FAILED, USAGE, INTERNAL, INTERRUPTED)
 """exit codes in ascending severity: of several runs, the most severe code is returned"""
+
+
+def rank(code: int) -> int:
+    """Return the severity of an exit code; another exit code of a program is as severe as `FAILED`."""
+    return WORST.index(code if code in WORST else FAILED)

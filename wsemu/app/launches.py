@@ -56,6 +56,8 @@ class Launches:
     """errors that the program's launches raised"""
     missing: int = 0
     """number of launches that did not run because of something not modeled"""
+    is_of_host: bool = False
+    """true after a program that used no device, whose exit code is that of the command"""
     unchecked: int = 0
     """number of launches that were not selected"""
     told: set[Any] = field(default_factory=set)

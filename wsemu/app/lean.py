@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.app import program
 from wsemu.app.chosen import resolve_settings
-from wsemu.app.exit_codes import INTERRUPTED, USAGE, WORST
+from wsemu.app.exit_codes import INTERRUPTED, USAGE, rank
 from wsemu.app.targets import find_targets
 from wsemu.launch.hooks import adding_hook, keeping
 from wsemu.model.data import dataclass, field
@@ -115,7 +115,7 @@ def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any], launch: 
     with adding_hook(keeping, kernels.observe):
         for one in targets:
             codes.append(program.run(one.file, one.arguments, settings, printer=printer, as_ptx=one.is_ptx))
-    code = max(codes, key=WORST.index)
+    code = max(codes, key=rank)
     if code not in (USAGE, INTERRUPTED):
         kernels.tell(printer)
     return code

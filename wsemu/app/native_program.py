@@ -50,6 +50,12 @@ class Watched(Watch):
         self._pending: Pending | None = None
         self.lacks_package = False
         """true if PTX could not be decompressed because a package is missing"""
+        self.uses_device = False
+        """true if the program has allocated memory or loaded a module"""
+
+    def note_use(self) -> None:
+        """Note that the program allocates memory or loads a module."""
+        self.uses_device = True
 
     def note_launch(self, pending: Pending) -> None:
         """Note a launch that is about to run."""
@@ -128,7 +134,8 @@ def _showing(lines: Lines, printer: Sink) -> contextlib.AbstractContextManager[N
 def run(command: Sequence[str], file: Path, launches: Launches, save: str) -> int:
     """Run the command of a file; return the exit code for how it ended, 0 for success.
 
-    `save` names a folder for its launches.
+    `save` names a folder for its launches.  With `wsemu run`, a program that uses no device, such as a build, ends with
+    its own exit code.
     """
     from wsemu.launch.hooks import adding_hook, admitting
 
@@ -153,6 +160,10 @@ def run(command: Sequence[str], file: Path, launches: Launches, save: str) -> in
         raise UsageError(f"`{command[0]}` cannot be run: {error.strerror or error}") from None
     finally:
         lines.finish()
+    if launches.quiet and not watched.uses_device and ended.code >= 0:
+        launches.is_of_host = True
+        launches.printer.text(f"note: `{file}` used no memory and no kernel of the device: nothing was checked")
+        return ended.code
     return USAGE if watched.lacks_package else _exit_code(ended.code, launches)
 
 

@@ -106,6 +106,9 @@ class Watch:
     renders_reports = True
     """true if reports for the program are rendered at their launch, because memory that they name may be freed later"""
 
+    def note_use(self) -> None:
+        """Record that the program allocates memory or loads a module."""
+
     def note_launch(self, pending: Pending) -> None:
         """Record a launch that is about to run."""
 
@@ -184,6 +187,7 @@ class Session:
         if kind == Kind.ARENA:
             self.memory.add_arena(address, part)
             return
+        self.watch.note_use()
         is_written = kind in (Kind.PINNED, Kind.MANAGED, Kind.REGISTERED)  # the host may write to this memory directly
         if self.memory.is_arena(address):
             self.memory.place(address, size, written=is_written)
@@ -209,6 +213,7 @@ class Session:
 
     # -- modules -----------------------------------------------------------------------------------------------------
     def _load(self, data: bytes) -> bytes:
+        self.watch.note_use()
         (number,) = struct.unpack_from("<I", data)
         images = Images(self.process, self._kept, self._arch.number)
         try:
