@@ -345,7 +345,7 @@ class Launch:
         """Return whether a run with the suspects of another launch was exact at all its own suspects.  Its cells must
         not be smaller than those of the other launch."""
         known = self.watch.suspects or {}
-        grains = [(int(m.segments[number]["grain"]), grain) for m in machines for number, (grain, _) in known.items()]
+        grains = [(int(m.segments[number]["grain"]), one.grain) for m in machines for number, one in known.items()]
         alike = all(own < 0 or own >= grain for own, grain in grains)
         return alike and apart <= self.watch.apart and covers(known, suspects)
 

@@ -8,6 +8,8 @@ it. Nothing in this module needs a compiler.
 from __future__ import annotations
 
 import ctypes
+import mmap
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -787,6 +789,19 @@ def aligned_bytes(size: int) -> npt.NDArray[np.uint8]:
     block = np.zeros(size + 64, np.uint8)
     start = -address_of(block) % 64
     return block[start : start + size]
+
+
+def sparse_zeros(n: int, dtype: Any) -> npt.NDArray[Any]:
+    """Return n zeros, few of which are accessed: NumPy would clear a table of some megabytes in memory that it reuses,
+    but the system clears only what is touched."""
+    size = n * np.dtype(dtype).itemsize
+    if size < SPARSE or not sys.platform.startswith("linux"):
+        return np.zeros(n, dtype)
+    return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype)
+
+
+SPARSE = 1 << 22
+"""size in bytes from which on the system provides a sparse table"""
 
 
 def table(n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -33,7 +33,7 @@ from wsemu.machine.memory.joined_sides import EVEN, ODD
 from wsemu.machine.memory.shadow_planes import POOL, Planes
 from wsemu.machine.outside import Objects
 from wsemu.machine.parts import needed_parts
-from wsemu.machine.state import UNUSED_SHIFT, address_of, aligned_bytes
+from wsemu.machine.state import UNUSED_SHIFT, address_of, aligned_bytes, sparse_zeros
 from wsemu.model.arch import ARCHS, DEFAULT
 from wsemu.model.bound import NO_MEMORY, Allocated, InElements
 from wsemu.model.data import dataclass, replace
@@ -411,13 +411,17 @@ class Tables:
             readers &= len(self.image.code) <= UNNAMED
             marks = watch.suspects is None or watch.tentative
             width = -(-count // LANES)
-            self.planes = Planes(self.segments, self.state, watch.suspects, width, watch.windowed, readers, marks)
+            size = int(state["shared_limit"])
+            parts = [(cta << self.window, (cta << self.window) + size) for cta in range(members)] if size else []
+            self.planes = Planes(
+                self.segments, self.state, watch.suspects, width, watch.windowed, readers, marks, parts
+            )
 
     def _lay_out_mbarriers(self) -> None:
         """Lay out the tables of mbarriers, asynchronous operations and their groups."""
         state, count, rooms = self.state[0], self.warp_count, self.rooms
         self.mbarriers = np.zeros(rooms.mbarriers, layout.MBARRIER)
-        self.mbarrier_index = np.zeros(int(self.segments[SHARED]["bytes"]) // 8 + 2, np.int64)
+        self.mbarrier_index = sparse_zeros(int(self.segments[SHARED]["bytes"]) // 8 + 2, np.int64)
         self.agents = np.zeros(rooms.agents, layout.AGENT)
         kinds = 6 if TENSOR_MEMORY & self.image.opcodes else 3
         self.groups = np.zeros(kinds * count * LANES, layout.GROUPS)
@@ -475,7 +479,7 @@ class Tables:
     def _lay_out_phases(self, thin: int, full: int) -> None:
         """Lay out the rows of each mbarrier, of these sizes, in a block of its own."""
         block = layout.THIN_ROWS * thin + layout.FULL_ROWS * full
-        self.phases = np.zeros(len(self.mbarriers) * block // 8, np.int64)
+        self.phases = sparse_zeros(len(self.mbarriers) * block // 8, np.int64)
         place = address_of(self.phases) + np.arange(len(self.mbarriers)) * block
         for name in ("given", "joined", "used", *_THIN_ROWS):
             size = thin if name in _THIN_ROWS else full

@@ -306,7 +306,9 @@ class Machine(Readout):
         give_back(self.raw, int(state["raw_count"]))
         give_back(self.slots, SLOTS if state["slot_count"] else 0)
         if self.watch.races or self.watch.recycling:
-            POOL.give(self.known, 0, len(self.known) if state["apart"] or self.image.asynchronous else 0)
+            touched = state["apart"] or self.image.asynchronous
+            if not (touched and self.known.nbytes >= layout.SPARSE):  # fresh memory takes less time than to clear it
+                POOL.give(self.known, 0, len(self.known) if touched else 0)
         if self.planes:
             self.planes.close()
 

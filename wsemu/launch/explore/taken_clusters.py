@@ -214,7 +214,7 @@ class _Cluster(VmSession):
         """Return whether accesses to one location of an array may conflict, in the run so far."""
         planes = self.machine.planes
         found = planes.suspects() if planes else {}
-        return any(marks.any() for number, (_, marks) in found.items() if number >= FIRST_ARRAY)
+        return any(one.marks.any() for number, one in found.items() if number >= FIRST_ARRAY)
 
     def touches_shared(self, pcs: Collection[int]) -> bool:
         """Return whether one of these instructions has accessed shared memory in the segment."""

@@ -17,9 +17,9 @@ import numpy as np
 
 from wsemu.machine import state as layout
 from wsemu.machine.memory.cell_bits import MOMENT_SHIFT, MOMENTS, READERS, SET, SET_NUMBERS, WARP_SHIFT
-from wsemu.machine.state import NOWHERE, WINDOW, address_of
+from wsemu.machine.state import NOWHERE, WINDOW, address_of, sparse_zeros
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import FIRST_ARRAY, LANES
+from wsemu.model.isa import FIRST_ARRAY, LANES, SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     Cells = npt.NDArray[np.int64]
     Stretch = tuple[int, int]
     """from the first to behind the last"""
-    Suspects = dict[int, tuple[int, npt.NDArray[np.uint8]]]
-    """segment -> log2 of the bytes of its cells, and a 1 for each byte where lanes of a warp may conflict"""
+    Suspects = dict[int, "Suspected"]
+    """segment -> where lanes of a warp may conflict"""
 
 MARGIN = 64
 """number of cells before and after a plane, because 32 are read at once"""
@@ -70,7 +70,7 @@ class Pool:
         try:
             cells = self._free[size].pop()
         except (KeyError, IndexError):
-            return np.zeros(size, np.int64)
+            return sparse_zeros(size, np.int64)
         with self._lock:
             self._bytes -= cells.nbytes
         return cells
@@ -140,6 +140,23 @@ class _Resting(NamedTuple):
         POOL.give(self.reads, 0, 0)
 
 
+class Suspected(NamedTuple):
+    """The bytes of a segment at which lanes of a warp may conflict."""
+
+    grain: int
+    """log2 of the bytes of its cells"""
+    marks: npt.NDArray[np.uint8]
+    """1 for each of these bytes"""
+    parts: Sequence[Stretch] = ()
+    """the only ranges that may have marks; empty: the whole segment"""
+
+    def bytes(self) -> Cells:
+        """Return the offsets of these bytes."""
+        if not self.parts:
+            return find_marked(self.marks)
+        return np.concatenate([low + find_marked(self.marks[low:high]) for low, high in self.parts])
+
+
 class _Window(NamedTuple):
     """Cells of a large segment, for one CTA at a time."""
 
@@ -169,13 +186,16 @@ class Planes:
         windowed: bool = False,
         readers: bool = False,
         marks: bool = True,
+        parts: Sequence[Stretch] = (),
     ) -> None:
         """Create planes for the segments of a machine.
 
         `suspects` are the bytes where an earlier run found that lanes may conflict: there, this run checks lanes
         exactly. `width` is the number of warps that may be alive, in units of 32. If `windowed`, large segments have
-        windows. `readers`: cells may be READERS. `marks`: this run records suspects.
+        windows. `readers`: cells may be READERS. `marks`: this run records suspects. `parts` are the ranges of the
+        bytes of shared memory that CTAs have: nothing accesses the gaps between them.
         """
+        self.parts = parts
         self.records_suspects = marks
         self.windowed = windowed
         self.windows: dict[int, _Window] = {}
@@ -225,7 +245,7 @@ class Planes:
             self._left[number] = [(low << before - grain, high << before - grain) for low, high in self._left[number]]
         segment["grain"] = grain
         if before < 0 and self.records_suspects:
-            self.marks[number] = np.zeros(int(segment["bytes"]) + MARGIN, np.uint8)
+            self.marks[number] = sparse_zeros(int(segment["bytes"]) + MARGIN, np.uint8)
             segment["marks"] = address_of(self.marks[number])
         return True
 
@@ -243,13 +263,18 @@ class Planes:
         """Return the locations at which lanes of a warp may conflict."""
         if not self.state[0]["suspects"]:
             return {}
-        return {number: (int(self.segments[number]["grain"]), marks) for number, marks in self.marks.items()}
+        parts = {SHARED: self.parts}
+        return {
+            number: Suspected(int(self.segments[number]["grain"]), marks, parts.get(number, ()))
+            for number, marks in self.marks.items()
+        }
 
     def _watch(self, suspects: Suspects) -> None:
-        for number, (grain, marks) in suspects.items():
+        for number, found in suspects.items():
+            grain, marks, _ = found
             cells = len(marks) >> grain
-            heads = np.zeros(cells, np.int64)
-            marked = find_marked(marks) >> grain
+            heads = sparse_zeros(cells, np.int64)
+            marked = found.bytes() >> grain
             heads[marked[marked < cells]] = 1
             self.watched.append(heads)
             segment = self.segments[number]
@@ -291,7 +316,13 @@ class Planes:
         low = int(segment["low"])
         if number in self.windows:
             low = min(low, int(segment["start"]))
-        return [*self._left.get(number, ()), *([(low, high)] if high else [])]
+        found = [*self._left.get(number, ()), *([(low, high)] if high else [])]
+        if number != SHARED or len(self.parts) < 2:
+            return found
+        grain = int(segment["grain"])
+        parts = [(start >> grain, -(-end >> grain)) for start, end in self.parts]
+        pairs = [(max(a, start), min(b, end)) for a, b in found for start, end in parts]
+        return [(low, high) for low, high in pairs if low < high]
 
     def rest(self, size: int) -> bool:
         """Return to the state before a run; return False if the sets have grown.
@@ -501,19 +532,18 @@ def merge_suspects(found: list[Suspects]) -> Suspects:
     """Return the suspects of several machines that ran different CTAs of a launch."""
     result: Suspects = {}
     for suspects in found:
-        for number, (grain, marks) in suspects.items():
-            least, known = result.get(number, (grain, None))
-            known = np.zeros(len(marks), np.uint8) if known is None else known
-            known[find_marked(marks)] = 1
-            result[number] = (min(least, grain), known)
+        for number, one in suspects.items():
+            known = result.get(number) or one._replace(marks=sparse_zeros(len(one.marks), np.uint8))
+            known.marks[one.bytes()] = 1
+            result[number] = known._replace(grain=min(known.grain, one.grain))
     return result
 
 
 def covers(suspects: Suspects, others: Suspects) -> bool:
     """Return whether suspects include all others."""
-    for number, (_, marks) in others.items():
-        found = find_marked(marks)
-        if len(found) and (number not in suspects or not suspects[number][1][found].all()):
+    for number, one in others.items():
+        found = one.bytes()
+        if len(found) and (number not in suspects or not suspects[number].marks[found].all()):
             return False
     return True
 
