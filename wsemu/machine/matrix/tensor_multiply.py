@@ -34,6 +34,7 @@ from wsemu.machine.matrix.tensor_operands import (
     WRITTEN,
     column_count,
     column_distance,
+    copy_piece,
     is_outside,
     lane_bands,
     prepare_shared,
@@ -437,26 +438,33 @@ def read_columns_of_b(m, p, w, pc, lane, number, base, first):
         )  # fmt: skip
     for block in range(p.n >> 3):
         for r in range(registers):
-            for t in range(LANES):
-                column = 8 * block + (t >> 2)
-                member = first + column // part
-                word = shared_word(
-                    m, member, p.b, p.turned_b, p.size_b, p.narrow_b, column % part, r, t & 3
-                )  # fmt: skip
-                store_u32(m.columns_scratch + ROW * (registers * block + r) + 4 * t, word ^ p.flip_b)
+            to = m.columns_scratch + ROW * (registers * block + r)
+            for g in range(8):
+                column = 8 * block + g
+                member, row = first + column // part, column % part
+                if p.turned_b or p.narrow_b:
+                    for t in range(4):
+                        word = shared_word(m, member, p.b, p.turned_b, p.size_b, p.narrow_b, row, r, t)
+                        store_u32(to + 16 * g + 4 * t, word ^ p.flip_b)
+                else:
+                    copy_piece(m, member, p.b, p.size_b, row, r, p.flip_b, to + 16 * g)
 
 
 @compiled
 def gather_a(m, p, member, row, column):
     """Load the registers of 16 rows of a into RAW."""
     for r in range(4):
-        for lane in range(LANES):
-            at = row + (lane >> 2) + 8 * (r & 1)
+        for g in range(8):
+            at, to = row + g + 8 * (r & 1), m.matrix + RAW + ROW * r + 16 * g
             if p.in_columns:
-                word = tensor_word(m, p, member, at, column, r >> 1, lane & 3)
+                for t in range(4):
+                    store_u32(to + 4 * t, tensor_word(m, p, member, at, column, r >> 1, t) ^ p.flip_a)
+            elif p.turned_a or p.narrow_a:
+                for t in range(4):
+                    word = shared_word(m, member, p.a, p.turned_a, p.size_a, p.narrow_a, at, r >> 1, t)
+                    store_u32(to + 4 * t, word ^ p.flip_a)
             else:
-                word = shared_word(m, member, p.a, p.turned_a, p.size_a, p.narrow_a, at, r >> 1, lane & 3)
-            store_u32(m.matrix + RAW + ROW * r + 4 * lane, word ^ p.flip_a)
+                copy_piece(m, member, p.a, p.size_a, at, r >> 1, p.flip_a, to)
 
 
 @compiled

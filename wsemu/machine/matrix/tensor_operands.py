@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from wsemu.machine.agents.ranges import host_place, prepare, touch_range
 from wsemu.machine.lowering import compiled
+from wsemu.machine.memory.window import is_in_window
 from wsemu.machine.records import segment_at
-from wsemu.machine.scalars import load_i64, load_u8, load_u32, store_u8
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, store_u8, store_u32
 from wsemu.machine.sync.peers import reach
-from wsemu.model.isa import READ, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import IN_PIECES, READ, SEGMENT_SHIFT, SHARED
 from wsemu.model.tensor_memory import ROWS
 
 PIECE = 16
 """bytes of one contiguous piece of an operand"""
+LINE = 128
+"""bytes within which a swizzle moves pieces"""
 WRITTEN = 0x0101010101010101
 STRAIGHT, EVERY_OTHER, HALVES, QUARTERS = range(4)
 """layouts of D (PTX: D and A; F and C; B and E; G): row m in lane m; rows in 16 of each 32 lanes; two halves of the
@@ -91,8 +94,25 @@ def shared_place(m, member, offset):
 
 
 @compiled
+def is_inside(m, member, descriptor, wide, rows):
+    """Return whether the bytes between all pieces of an operand that is not turned, in whole lines of a swizzle, may be
+    read."""
+    width = swizzle_width(swizzle_mode(descriptor))
+    leading, stride = ((descriptor >> 16) & 0x3FFF) << 4, ((descriptor >> 32) & 0x3FFF) << 4
+    start = (descriptor & 0x3FFF) << 4
+    last = start + ((rows - 1) >> 3) * stride + 7 * width + (wide - 1) * (PIECE if width > PIECE else leading)
+    end = ((last + PIECE - 1) | (LINE - 1)) + 1
+    segment = segment_at(m.segments, SHARED)
+    place = (member << m.window) + (start & ~(LINE - 1))
+    size = end - (start & ~(LINE - 1))
+    return segment.kind & IN_PIECES == 0 and place + size <= segment.bytes and is_in_window(m, place, size)
+
+
+@compiled
 def is_outside(m, w, pc, lane, member, descriptor, turned, size, wide, rows, report):
     """Return whether a piece of an operand must not be read; with `report`, report the first one."""
+    if turned == 0 and is_inside(m, member, descriptor, wide, rows):
+        return False
     for q in range(wide * rows):
         place = shared_place(m, member, piece_offset(descriptor, turned, size, wide, q))
         if host_place(m, w, pc, lane, place, PIECE, PIECE, False, True, False) == 0:
@@ -176,6 +196,16 @@ def shared_word(m, member, descriptor, turned, size, narrow, row, group, t):
         else:
             word |= load_u8(at) << (8 * x)
     return word
+
+
+@compiled
+def copy_piece(m, member, descriptor, size, row, group, flip, to):
+    """Copy the registers of four lanes that hold 16 bytes of a row, which is not turned: a swizzle moves them
+    together."""
+    host = segment_at(m.segments, SHARED).host + (member << m.window)
+    source = host + element_offset(descriptor, 0, size, row, PIECE * group)
+    for t in range(4):
+        store_u32(to + 4 * t, load_u32(source + 4 * t) ^ flip)
 
 
 # -- tensor memory -----------------------------------------------------------------------------------------------------
