@@ -10,6 +10,7 @@ import pytest
 import wsemu
 from wsemu import cuda, ptx
 from wsemu.language.async_names import CLUSTER_NAMES
+from wsemu.machine.memory.shadow_planes import Suspected
 from wsemu.model.errors import KernelError, UsageError
 
 PTX = Path(__file__).parents[1] / "ptx" / "clusters.sm_90a.ptx"
@@ -32,6 +33,13 @@ def checked(kernel, arguments, cluster=2, grid=4, block=32, **options):
 
 def codes(report):
     return {finding.code for finding in report.findings}
+
+
+def test_possible_conflicts_are_found_in_the_shared_memory_of_each_cta():
+    marks = np.zeros(8192, np.uint8)
+    marks[[0, 63, 4096, 4101, 4159]] = 1
+    for parts in ((), ((0, 64), (4096, 4160))):
+        assert Suspected(2, marks, parts).bytes().tolist() == [0, 63, 4096, 4101, 4159]
 
 
 # -- what arrives ------------------------------------------------------------------------------------------------------

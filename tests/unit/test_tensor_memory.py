@@ -202,9 +202,9 @@ def test_products_with_scale_factors_agree(kind: str, types: int, more: int):
 FACTORS_OF_4_BITS = "tcgen05.mma.cta_group::1.kind::{} [%r11], %rd6, %rd7, %r15, [%r17], [%r18], %p5;"
 
 
-def find_codes(text: str, engine: Engine, *, grid: int = 1) -> set[str]:
+def find_codes(text: str, engine: Engine, *, grid: int = 1, shared: int = 8192) -> set[str]:
     """Return the errors of a program."""
-    arguments = random_bytes("", 8192), np.zeros((128, 32), np.uint32), np.zeros((128, 8), np.uint32)
+    arguments = random_bytes("", shared), np.zeros((128, 32), np.uint32), np.zeros((128, 8), np.uint32)
     report = wsemu.check(wsemu.load_ptx(text)["k"], grid, 128, arguments, engine=engine)
     return {finding.code for finding in report.findings if finding.severity == "error"}
 
@@ -765,6 +765,21 @@ def test_a_cta_that_asks_for_more_columns_than_are_left_waits_for_itself(engine:
     text = ALLOCATES.replace("LAST", "3").replace("256", "512")
     report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 64, (), engine=engine)
     assert {finding.code for finding in report.findings if finding.severity == "error"} == {"deadlock"}
+
+
+@pytest.mark.parametrize(("swizzle", "leading", "stride", "size"), [(0, 128, 256, 4096), (2, 16, 1024, 16384)])
+def test_an_operand_ends_where_shared_memory_ends(swizzle: int, leading: int, stride: int, size: int) -> None:
+    found = []
+    for behind in (0, 16, 32, 128, 1024):
+        a = descriptor(behind, leading, stride, swizzle)
+        b = descriptor(0, 128, 256)
+        made = with_descriptors(a, b, instruction(128, 16))
+        text = program(made, fill(8, 0), ISSUE.format(issued=multiply("f16")), shared=size)
+        codes = find_codes(text, "vm", shared=size)
+        assert codes == find_codes(text, "reference", shared=size), behind
+        found.append("out-of-bounds" in codes)
+    assert not found[0]
+    assert found[-1]
 
 
 _LOW = "and.b32 %r16, %r3, 0x3ffff; shr.u32 %r16, %r16, 4; "
