@@ -3,6 +3,7 @@
     python benchmarks/time_device.py measure --out ROWS.json [--stalls]    on the device: needs libcuda and Python alone
     python benchmarks/time_device.py stalls --out ROWS.json    on the device: adds reasons of stalls that are missing
     python benchmarks/time_device.py compare ROWS.json [--held-out|--all] [--each] [FAMILY ...]    anywhere: the table
+    python benchmarks/time_device.py resolve ROWS.json    anywhere: how far apart predictions must be to be in order
     python benchmarks/time_device.py list
     python benchmarks/time_device.py measure --drawn=SET --out ROWS.json, and compare --drawn=SET ROWS.json [--each]:
     the same of launches that `time_drawn.py` drew; SET is `first` or `second`
@@ -20,6 +21,7 @@ import csv
 import ctypes
 import gzip
 import io
+import itertools
 import json
 import os
 import random
@@ -400,6 +402,62 @@ def compare_drawn(path: Path, drawn: str, *, each: bool) -> None:
         print(summarize(family, pairs))
 
 
+RELIABLE = 0.9
+"""share of pairs whose measured order must be the predicted one"""
+
+
+def resolve(path: Path) -> None:
+    """Print by class and family how far apart two predictions of a group must be for a reliable order.
+
+    The share of pairs in the predicted order, which grows with their distance, is fitted by isotonic regression. Each
+    line has the pairs, the resolution, and the pairs in order below and beyond it. Pairs with a held-out launch also
+    have lines of their own.
+    """
+    from wsemu.timing.resolution import class_of
+
+    made = collection()
+    predictor = Predictor(made["modules"])
+    measured = {row["launch"]: row for row in json.loads(path.read_text(encoding="utf-8"))}
+    groups: defaultdict[str, list[tuple[str, dict[str, Any], float, float]]] = defaultdict(list)
+    for one in made["launches"]:
+        row = measured.get(identify(one), {})
+        if "us" in row:
+            found = predictor.run(one, row["registers"])
+            groups[one["group"]].append((class_of(found), one, row["us"], found.seconds))
+    pairs: defaultdict[str, list[tuple[float, bool]]] = defaultdict(list)
+    for versions in groups.values():
+        for (class_, one, time_, seconds), (class2, two, time2, seconds2) in itertools.combinations(versions, 2):
+            pair = max(seconds, seconds2) / min(seconds, seconds2) - 1, (time_ - time2) * (seconds - seconds2) > 0
+            which = "held out" if one["held_out"] or two["held_out"] else "not held out"
+            class_ = class_ if class_ == class2 else "two classes"
+            for name in ("all", f"all, {which}", f"family {one['family']}", class_, f"{class_}, {which}"):
+                pairs[name].append(pair)
+    for name, some in sorted(pairs.items()):
+        print(describe_pairs(name, some))
+
+
+def describe_pairs(name: str, pairs: list[tuple[float, bool]]) -> str:
+    """Return a line on (distance, whether the order is right) of pairs."""
+    least = resolution(pairs)
+    near = [right for distance, right in pairs if least is None or distance < least]
+    far = [right for distance, right in pairs if least is not None and distance >= least]
+    text = "none" if least is None else f"{least:.1%}"
+    return (
+        f"{name:40} {len(pairs):4}  resolution {text:>6}  below {sum(near)}/{len(near)}  beyond {sum(far)}/{len(far)}"
+    )
+
+
+def resolution(pairs: list[tuple[float, bool]]) -> float | None:
+    """Return the least distance from which on an isotonic fit finds enough pairs in the right order; None if none."""
+    blocks: list[tuple[float, int, int]] = []
+    for distance, right in sorted(pairs):
+        blocks.append((distance, int(right), 1))
+        while len(blocks) > 1 and blocks[-2][1] * blocks[-1][2] >= blocks[-1][1] * blocks[-2][2]:
+            (first, good, count), (_, more, others) = blocks[-2:]
+            blocks[-2:] = [(first, good + more, count + others)]
+    return next((first for first, good, count in blocks if good >= RELIABLE * count), None)
+
+
 OWN = ("saxpy", "sgemv", "stencil", "dgemm", "fft", "hgemm", "ampere", "gemm", "flash")
 """families of the kernels in `examples/`"""
 
@@ -458,18 +516,24 @@ class Predictor:
 
     def predict(self, one: dict[str, Any], registers: int) -> Any:
         """Return the prediction of a launch."""
+        from wsemu.timing.constants import H200
+        from wsemu.timing.describe import describe
+
+        return describe(self.run(one, registers), H200)
+
+    def run(self, one: dict[str, Any], registers: int) -> Any:
+        """Run the model for a launch."""
         from wsemu.launch.running import bind_launch
         from wsemu.model import settings
         from wsemu.model.launch_shape import configure
         from wsemu.timing.constants import H200
-        from wsemu.timing.describe import describe
         from wsemu.timing.predict import predict
 
         kernel = self.kernel(one["module"], one["entry"])
         arguments = kernel.fit(arguments_of(one))
         configuration = kernel.apply_cluster(configure(tuple(one["grid"]), one["block"], 0, one["dynamic"], None))
         bound, _ = bind_launch(kernel, configuration, arguments, settings.current())
-        return describe(predict(bound, H200, registers=registers, in_place=True), H200)
+        return predict(bound, H200, registers=registers, in_place=True)
 
 
 def arguments_of(one: dict[str, Any]) -> list[Any]:
@@ -504,6 +568,8 @@ def main(words: list[str]) -> None:
     elif command == "compare" and plain:
         chosen = None if "--all" in rest else "--held-out" in rest
         compare(Path(plain[0]), plain[1:], held_out=chosen, each="--each" in rest)
+    elif command == "resolve" and plain:
+        resolve(Path(plain[0]))
     elif command == "list":
         for one in collection(drawn=drawn)["launches"]:
             print(f"{one['family']:9} {identify(one)}{'  held out' * one['held_out']}")

@@ -279,11 +279,18 @@ def test_times_are_predicted_on_request() -> None:
     assert 0 < small < large
     assert f"n=1,048,576: {large:,.1f} us" in plain(swept)
     assert document(swept)["sizes"][1]["microseconds"] == large
+    assert [one["mark"] for one in document(swept)["sizes"]] == ["best", ""]
     assert "us" not in plain(Sweep(run_doubled, {"n": (64,)}).run()).split()
 
 
+def test_sizes_within_the_resolution_are_not_distinguished() -> None:
+    swept = Sweep(run_doubled, {"n": (64, 65)}).run(device="H200")
+    assert {one["mark"] for one in document(swept)["sizes"]} == {"best", "not distinguished"}
+    assert plain(swept).count("<- shortest") == plain(swept).count("within 50%: not distinguished") == 1
+
+
 def test_a_size_of_which_one_launch_cannot_be_predicted_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    predictions = iter([1.5, 2.5, None, 2.5])
+    predictions = iter([(1.5, 0.1), (2.5, 0.1), None, (2.5, 0.1)])
     monkeypatch.setattr(sweep, "_predict", lambda *_: next(predictions))
 
     def run_twice(n: int) -> None:

@@ -29,6 +29,7 @@ from wsemu.report.timing_trace import predicted_trace
 from wsemu.timing.clusters import AMOUNT, EVENT, REMOTE
 from wsemu.timing.constants import H200
 from wsemu.timing.predict import predict
+from wsemu.timing.resolution import RESOLUTION, mark_versions
 from wsemu.timing.stall_view import accumulate_stalls
 from wsemu.timing.stream import first_cta, follow
 from wsemu.timing.time import examine_launch
@@ -180,6 +181,16 @@ def test_arithmetic_bounds_what_computes(tmp_path: Path) -> None:
     assert cycles < found.cycles < 1.25 * cycles + 1500
 
 
+@pytest.mark.parametrize("block", [32, 96])
+def test_sub_partitions_without_warps_are_idle(tmp_path: Path, block: int) -> None:
+    (tmp_path / "work.ptx").write_text(SPINS, encoding="utf-8")
+    kernel, out = wsemu.load_ptx(tmp_path / "work.ptx")["work"], np.zeros(block, np.float32)
+    found, run = examine_launch(kernel, configure(4, block), (out,), "H200")
+    assert run.run.is_whole
+    assert run.run.executed == run.tables.executed > 0
+    assert found.occupancy.warps == block // 32
+
+
 def test_more_waves_take_longer(tmp_path: Path) -> None:
     (tmp_path / "work.ptx").write_text(SPINS, encoding="utf-8")
     kernel, out = wsemu.load_ptx(tmp_path / "work.ptx")["work"], np.zeros(512, np.float32)
@@ -268,6 +279,51 @@ def test_what_if_refuses_what_it_cannot_change(tmp_path: Path, question: str, me
     done = command("time", "--what-if", question, "ring.py", cwd=tmp_path)
     assert done.returncode == 2
     assert message in " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize(
+    ("times", "resolutions", "marks"),
+    [
+        ([10.0, 10.2, 10.3], [0.02] * 3, ["best", "not distinguished", ""]),
+        ([10.0, 10.8, 11.0], [0.02, 0.09, 0.02], ["best", "not distinguished", ""]),
+        ([10.0], [0.5], ["best"]),
+    ],
+)
+def test_versions_within_the_resolution_are_not_distinguished(
+    times: list[float], resolutions: list[float], marks: list[str]
+) -> None:
+    assert mark_versions(times, resolutions, 0) == marks
+
+
+def test_a_prediction_has_the_resolution_of_its_class(rings: dict[int, Path], tmp_path: Path) -> None:
+    assert predicted(rings[2], 2).resolution == RESOLUTION["rings and pipelines"]
+    assert predicted(rings[2], 2, device="H100").resolution == RESOLUTION["other kernels"]
+    (tmp_path / "work.ptx").write_text(SPINS, encoding="utf-8")
+    kernel, out = wsemu.load_ptx(tmp_path / "work.ptx")["work"], np.zeros(512, np.float32)
+    assert wsemu.time(kernel, 132, 512, (out,)).resolution == RESOLUTION["other kernels"]
+
+
+def test_what_if_marks_versions_that_are_not_distinguished(tmp_path: Path) -> None:
+    (tmp_path / "ring.py").write_text(RING, encoding="utf-8")
+    given = ("time", "--no-numba-ptx", "--what-if", "ctas=1..2", "-o", "table.html")
+    lines = command(*given, "ring.py", cwd=tmp_path).stdout.splitlines()
+    assert [line.endswith("within 50%: not distinguished") for line in lines[-2:]] == [False, True]
+    assert "within 50%: not distinguished" in (tmp_path / "table.html").read_text(encoding="utf-8")
+    answers = json.loads(command(*given, "--json", "ring.py", cwd=tmp_path).stdout)["answers"]
+    assert [answer["marks"] for answer in answers] == [["best"], ["not distinguished"]]
+
+
+def test_what_if_does_not_mark_versions_with_errors(tmp_path: Path) -> None:
+    (tmp_path / "ring.py").write_text(RING, encoding="utf-8")
+    done = command("time", "--no-numba-ptx", "--json", "--what-if", "stages=2..3", "ring.py", cwd=tmp_path)
+    assert [answer["marks"] for answer in json.loads(done.stdout)["answers"]] == [["best"], [""]]
+
+
+def test_what_if_has_no_time_line(tmp_path: Path) -> None:
+    (tmp_path / "ring.py").write_text(RING, encoding="utf-8")
+    done = command("time", "--what-if", "ctas=1", "-o", "waits.json", "ring.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "write its table to FILE.html" in " ".join((done.stdout + done.stderr).split())
 
 
 @pytest.mark.parametrize("device", ["H100", "A100", "RTX 4090", "B200", "C2050"])

@@ -16,6 +16,7 @@ from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.errors import UsageError
 from wsemu.report.diagnostic import clean, extent, plural
 from wsemu.report.terminal import Printer
+from wsemu.timing.resolution import EQUAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,8 @@ class Contents:
     costs: dict[str, dict[str, int]] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
     """launch -> its predicted time in microseconds"""
+    resolutions: dict[str, float] = field(default_factory=dict)
+    """launch -> the share by which predicted times must differ to be distinguished"""
 
 
 def run(before: Path, after: Path, *, as_json: bool) -> int:
@@ -109,7 +112,9 @@ def _contents(data: Any) -> Contents:
     contents, times = Contents(), Counter[str]()
     if isinstance(data, list):
         for entry in data:
-            contents.times[_launch_name(entry, times)] = _to_time(entry["microseconds"])
+            name = _launch_name(entry, times)
+            contents.times[name] = _to_time(entry["microseconds"])
+            contents.resolutions[name] = _to_time(entry.get("resolution", 0.0))
         return contents
     for report in data["reports"]:
         name = _launch_name(report, times)
@@ -173,9 +178,20 @@ def compare(before: Contents, after: Contents) -> dict[str, Any]:
         "verdicts": [change._asdict() for change in verdicts],
         "worse": [change.launch for change in verdicts if _is_worse(change)],
         "costs": [change._asdict() for change in costs],
-        "times": [change._asdict() for change in _changes(before.times, after.times, "microseconds")],
+        "times": [
+            change._asdict() | {"mark": _mark_time(change, before, after)}
+            for change in _changes(before.times, after.times, "microseconds")
+        ],
         "launches": {"before": len(before.verdicts or before.times), "after": len(after.verdicts or after.times)},
     }
+
+
+def _mark_time(change: Change, before: Contents, after: Contents) -> str:
+    """Return `not distinguished` for a change that is smaller than the model's resolution."""
+    if change.before is None or change.after is None:
+        return ""
+    share = max(contents.resolutions[change.launch] for contents in (before, after))
+    return EQUAL if max(change.before, change.after) <= min(change.before, change.after) * (1 + share) else ""
 
 
 def _texts(contents: Contents, counts: Counter[str]) -> list[str]:
@@ -226,7 +242,8 @@ def _format_change(change: dict[str, Any]) -> str:
     share = ""
     if before and after and not isinstance(before, str):
         share = f" ({(after / before - 1) * 100:+.1f} %)"
-    return f"{change['launch']}{name}: {texts[0]} -> {texts[1]}{share}"
+    mark = f", {change['mark']}" if change.get("mark") else ""
+    return f"{change['launch']}{name}: {texts[0]} -> {texts[1]}{share}{mark}"
 
 
 def _count_text(value: Any) -> str:

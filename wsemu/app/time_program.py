@@ -15,7 +15,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
 from wsemu.report.terminal import QuietPrinter
 from wsemu.report.timing import format_prediction
-from wsemu.report.timing_page import predicted_page
+from wsemu.report.timing_page import predicted_page, text_page
 from wsemu.report.timing_trace import predicted_trace
 
 if TYPE_CHECKING:
@@ -164,13 +164,16 @@ def _run_targets(targets: Sequence[Target], settings: Settings, clock: Clock) ->
 
 def _answer(targets: Sequence[Target], settings: Settings, wanted: Wanted, text: str, printer: QuietPrinter) -> int:
     """Print a table of predictions for other values of a constant or option; return the exit code."""
-    from wsemu.app.what_if import Answer, changed_program, format_answers, parse_question
+    from wsemu.app.what_if import Answer, changed_program, format_answers, mark_answers, parse_question
 
     answers, code = [], 0
     try:
         question = parse_question(text)
+        if wanted.output is not None and wanted.output.suffix != ".html":
+            raise UsageError(f"`--what-if` has no time line for `{wanted.output}`: write its table to FILE.html")
         for value in question.values:
-            clock = Clock(_with_option(wanted, question.name.lower(), value), printer)
+            options = wanted._replace(output=None)
+            clock = Clock(_with_option(options, question.name.lower(), value), printer)
             clock.silent = True
             for one in targets:
                 with changed_program(one.file, question, value) as file:
@@ -178,17 +181,24 @@ def _answer(targets: Sequence[Target], settings: Settings, wanted: Wanted, text:
                 code = max(code, ended if ended == USAGE else 0)
             verdict = max(clock.verdicts, key=_SEVERITY.index, default="")
             answers.append(Answer(value, clock.found, verdict))
+        lines = [*format_answers(question, answers)]
+        if wanted.output is not None:
+            wanted.output.write_text(text_page(f"what if {text}", lines), encoding="utf-8")
+    except OSError as error:
+        printer.error(UsageError(f"cannot write `{wanted.output}`: {error.strerror or error}"))
+        return USAGE
     except UsageError as error:
         printer.error(error)
         return USAGE
     if wanted.as_json:
         rows = [
-            {"value": one.value, "verdict": one.verdict, "found": [json.loads(f.model_dump_json()) for f in one.found]}
-            for one in answers
+            {"value": one.value, "verdict": one.verdict, "marks": marks}
+            | {"found": [json.loads(found.model_dump_json()) for found in one.found]}
+            for one, marks in zip(answers, mark_answers(answers), strict=True)
         ]
         print(json.dumps({"name": question.name, "answers": rows}, indent=2))
     else:
-        for line in format_answers(question, answers):
+        for line in lines:
             printer.text(line)
     return code
 

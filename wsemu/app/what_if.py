@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
+from wsemu.timing.resolution import format_mark, mark_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -116,25 +117,53 @@ def change_constant(text: str, name: str, value: int, file: str) -> str:
     return "".join(lines)
 
 
+def mark_answers(answers: Sequence[Answer]) -> list[list[str]]:
+    """Return for each answer the marks of its launches (`timing.resolution`).  Versions with errors have none."""
+    marks = [[""] * len(answer.found) for answer in answers]
+    for number in range(max(map(len, marks), default=0)):
+        rows = [
+            (n, answer, answer.found[number])
+            for n, answer in enumerate(answers)
+            if number < len(answer.found) and answer.verdict != "failed"
+        ]
+        best = best_value([(answer, found) for _, answer, found in rows])
+        if best is None:
+            continue
+        times, resolutions = [found.microseconds for *_, found in rows], [found.resolution for *_, found in rows]
+        chosen = next(k for k, (_, answer, _) in enumerate(rows) if answer.value == best)
+        for (n, *_), mark in zip(rows, mark_versions(times, resolutions, chosen), strict=True):
+            marks[n][number] = mark
+    return marks
+
+
 def format_answers(question: Question, answers: Sequence[Answer]) -> Iterator[str]:
-    """Yield a table for each launch: a row for each value, the best one marked."""
+    """Yield a table for each launch: a row for each value, with the best one and those equal to it marked."""
     count = max((len(answer.found) for answer in answers), default=0)
+    marks = mark_answers(answers)
     for number in range(count):
-        rows = [(answer, answer.found[number]) for answer in answers if number < len(answer.found)]
-        best = best_value(rows)
+        rows = [
+            (answer, answer.found[number], marks[n][number])
+            for n, answer in enumerate(answers)
+            if number < len(answer.found)
+        ]
+        widest = _widest(rows)
         kernel = rows[0][1].kernel
         launch = f"launch {number + 1}, " if count > 1 else ""
         yield f"{launch}{kernel} on {rows[0][1].device}, predicted"
         width = max(len(question.name), 6)
         yield f"  {question.name:>{width}}  {'time':>10}  {'CTAs':>4}  {'check':10}  bound by"
-        for answer, found in rows:
-            mark = "  <- best" if answer.value == best else ""
+        for answer, found, mark in rows:
             time = f"{found.microseconds:,.1f} us"
             line = f"  {answer.value:>{width}}  {time:>10}  {found.occupancy.ctas:>4}  {answer.verdict or '-':10}  "
-            yield f"{line}{found.bound_by}{mark}"
+            yield f"{line}{found.bound_by}{format_mark(mark, widest)}"
     for answer in answers:
         if not answer.found:
             yield f"  {question.name}={answer.value}: no launch was predicted"
+
+
+def _widest(rows: Sequence[tuple[Answer, Prediction, str]]) -> float:
+    """Return the share within which the marked versions of a table are equal."""
+    return max((found.resolution for _, found, mark in rows if mark), default=0.0)
 
 
 def best_value(rows: Sequence[tuple[Answer, Prediction]]) -> int | None:

@@ -66,6 +66,8 @@ class Tried:
     """warp instructions of all launches"""
     microseconds: float = 0.0
     """predicted time of all launches; 0: not predicted"""
+    resolution: float = 0.0
+    """share by which predicted times must differ to be distinguished"""
 
 
 @dataclass(slots=True)
@@ -120,7 +122,7 @@ def attempt(
     sizes = tuple(arguments.values())
     reports: list[Report] = []
     most = [0]
-    times: list[float | None] = []
+    times: list[tuple[float, float] | None] = []
 
     def start(bound: Bound) -> None:
         most[0] = max(most[0], sum(data.nbytes for data, _ in bound.segments))
@@ -159,19 +161,23 @@ def attempt(
     work = sum(report.counters.warp_instructions for report in reports)
     shown = failed.model_copy(update={"seconds": 0.0}).model_dump_json() if failed else ""
     known = [one for one in times if one is not None]
-    total = sum(known) if len(known) == len(times) else 0.0
-    return Tried(sizes, came, why, len(reports), shown, most[0], work, total)
+    total = sum(time for time, _ in known) if len(known) == len(times) else 0.0
+    resolution = max((share for _, share in known), default=0.0)
+    return Tried(sizes, came, why, len(reports), shown, most[0], work, total, resolution)
 
 
-def _predict(bound: Bound, device: str) -> float | None:
-    """Return the predicted microseconds of a launch; None if it cannot be predicted."""
+def _predict(bound: Bound, device: str) -> tuple[float, float] | None:
+    """Return the predicted microseconds of a launch, and their resolution; None if it cannot be predicted."""
     from wsemu.timing.constants import device_named
+    from wsemu.timing.resolution import RESOLUTION, UNKNOWN, class_of
     from wsemu.timing.time import predict_bound
 
     try:
-        return predict_bound(bound, device_named(device)).seconds * 1e6
+        found = predict_bound(bound, device_named(device))
     except WsemuError:
         return None
+    class_ = UNKNOWN if bound.source is None else class_of(found)  # a Python function is predicted from its own code
+    return found.seconds * 1e6, RESOLUTION[class_]
 
 
 def _line(error: Exception) -> str:

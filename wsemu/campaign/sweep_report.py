@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.launch.result import Report
 from wsemu.report.diagnostic import plural
 from wsemu.report.terminal import Printer
+from wsemu.timing.resolution import BEST, EQUAL, mark_versions
 
 if TYPE_CHECKING:
     from wsemu.campaign.sweep import Came, Swept, Tried
@@ -66,7 +67,8 @@ def plain(swept: Swept) -> str:
 
 
 def document(swept: Swept) -> dict[str, Any]:
-    """Return the report as JSON-compatible data, without times."""
+    """Return the report as JSON-compatible data, without the times that the sweep took."""
+    marks = _mark_times(swept)
     return {
         "function": swept.name,
         "exit_code": swept.exit_code,
@@ -75,7 +77,7 @@ def document(swept: Swept) -> dict[str, Any]:
         "stopped": swept.stopped,
         "sizes": [
             {"sizes": _sizes(swept, tried), "came": tried.came, "why": tried.why, "launches": tried.launches}
-            | ({"microseconds": tried.microseconds} if tried.microseconds else {})
+            | ({"microseconds": tried.microseconds, "mark": marks.get(tried.sizes, "")} if tried.microseconds else {})
             for tried in sorted(swept.tried.values(), key=lambda tried: tried.sizes)
         ],
     }
@@ -107,13 +109,30 @@ def _print_other_failures(printer: Printer, swept: Swept, came: Came) -> None:
         printer.text(f"  ... {len(found) - _MOST:,} more {came if len(found) == _MOST + 1 else _WORDS[came]}")
 
 
+def _timed(swept: Swept) -> list[Tried]:
+    """Return the sizes that hold and have a predicted time."""
+    return sorted((tried for tried in swept.of("holds") if tried.microseconds), key=lambda tried: tried.sizes)
+
+
+def _mark_times(swept: Swept) -> dict[tuple[int, ...], str]:
+    """Return sizes -> the mark of their predicted time (`timing.resolution`); a single size has none."""
+    timed = _timed(swept)
+    times = [tried.microseconds for tried in timed]
+    if len(times) < 2:
+        return {}
+    marks = mark_versions(times, [tried.resolution for tried in timed], times.index(min(times)))
+    return {tried.sizes: mark for tried, mark in zip(timed, marks, strict=True)}
+
+
 def _print_times(printer: Printer, swept: Swept) -> None:
     """Print the predicted time of each size that holds, if times were predicted."""
-    timed = sorted((tried for tried in swept.of("holds") if tried.microseconds), key=lambda tried: tried.sizes)
+    timed, marks = _timed(swept), _mark_times(swept)
     if timed:
         printer.text("  predicted for an H200 by a model, to compare sizes; not measured:")
     for tried in timed[:_TIMES]:
-        printer.text(f"    {swept.text(tried.sizes)}: {tried.microseconds:,.1f} us")
+        share = max(tried.resolution for tried in timed)
+        mark = {BEST: "  <- shortest", EQUAL: f"  within {share:.0%}: {EQUAL}"}.get(marks.get(tried.sizes, ""), "")
+        printer.text(f"    {swept.text(tried.sizes)}: {tried.microseconds:,.1f} us{mark}")
     if len(timed) > _TIMES:
         printer.text(f"    ... {len(timed) - _TIMES:,} more: `--format json` prints all of them")
 

@@ -57,6 +57,12 @@ def predicted_page(found: Predicted, prediction: Prediction) -> str:
     return whole_page(title, SHEET + _COLORS, body)
 
 
+def text_page(title: str, lines: Iterable[str]) -> str:
+    """Return a page with lines of text, such as a table of versions."""
+    body = tag("body", tag("h1", title), tag("pre", "\n".join(lines), class_="summary"), class_="wsemu")
+    return whole_page(title, SHEET, body)
+
+
 def _rows(found: Predicted) -> dict[str, list[_Box]]:
     """Return name -> the boxes of each row: barriers first, then warps."""
     warps, names = found.stream.warps, found.stream.barrier_names()

@@ -16,6 +16,7 @@ from wsemu.model.wait_reasons import AT_BARRIERS, FOR_OTHERS, REASONS
 from wsemu.model.work import is_copy
 from wsemu.timing import constants
 from wsemu.timing.prediction import Occupancy, Prediction, Waits
+from wsemu.timing.resolution import RESOLUTION, RINGS, UNKNOWN, class_of
 from wsemu.timing.stream import EVENT, PC, PLACE
 from wsemu.timing.stream import KIND as EVENT_KIND
 from wsemu.timing.traffic import IN_SHARED
@@ -67,7 +68,10 @@ def describe(found: Predicted, device: Device, kind: Kind | None = None, notes: 
     """Return a prediction in words and numbers."""
     stream = found.stream
     configuration = stream.bound.configuration
-    chosen = UNMEASURED if not device.measured else kind or (RING if _is_ring(found) else KERNEL)
+    class_ = class_of(found)
+    rows = kind or (RING if class_ == RINGS else KERNEL)
+    chosen = rows if device.measured else UNMEASURED
+    resolution = RESOLUTION[class_ if chosen in (RING, KERNEL) else UNKNOWN]
     time = found.seconds * 1e6
     low, high = time / (1 + chosen.within), time * (1 + chosen.within)
     use = _use(found, device)
@@ -83,6 +87,7 @@ def describe(found: Predicted, device: Device, kind: Kind | None = None, notes: 
         microseconds=time,
         low=low,
         high=high * (1.25 if found.seconds < SHORT_LAUNCH else 1.0),
+        resolution=resolution,
         cycles=found.cycles,
         bound_by=_find_bound(found, use),
         use=use,
@@ -127,14 +132,6 @@ def _notes(found: Predicted) -> list[str]:
     if found.seconds < SHORT_LAUNCH:
         notes.append("launches below 5 us take 10 to 25% longer than predicted")
     return notes
-
-
-def _is_ring(found: Predicted) -> bool:
-    """Return whether some warps copy for others, without tensor cores or clusters."""
-    if found.stream.member is not None:
-        return False
-    kinds = {one.kind for one in found.code.instructions}
-    return not kinds & {"product", "matrix"} and bool(kinds & {"bar_arrive", "group_wait", "events"})
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------

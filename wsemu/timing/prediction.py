@@ -55,6 +55,8 @@ class Prediction(Record):
     low: float
     high: float
     """upper end of the range that contains 9 out of 10 launches of this kind"""
+    resolution: float = 0.0
+    """versions whose predicted times differ by at most this share are not distinguished"""
     cycles: float
     bound_by: str
     """`DRAM`, `L2`, `shared memory`, `issue`, `tensor cores`, a pipe, or `latency: ...`"""

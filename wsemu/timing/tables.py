@@ -152,17 +152,24 @@ class _Builder:
         pc, alone = self.pcs[first:last], self.alone[first:last]
         turns = np.zeros(len(pc), bool)
         turns[1:] = pc[1:] <= pc[:-1]
+        cuts = first + np.flatnonzero(alone | turns)
         cut, back = first, 0
-        for at in (first + np.flatnonzero(alone | turns)).tolist():
-            if self.alone[at]:
+        for at, is_alone, step, before in zip(
+            cuts.tolist(),
+            self.alone[cuts].tolist(),
+            self.order[cuts].tolist(),
+            self.pcs[cuts - 1].tolist(),
+            strict=True,
+        ):
+            if is_alone:
                 self._close(cut, at)
-                self._single(int(self.order[at]))
+                self._single(step)
                 cut, back = at + 1, 0
-            elif int(self.pcs[at - 1]) in self.code.kept:
+            elif before in self.code.kept:
                 self._close(cut, at)
                 cut, back = at, 0
             elif at > cut:
-                back += schedule.TURNS if int(self.pcs[at - 1]) in self.code.outer else 1
+                back += schedule.TURNS if before in self.code.outer else 1
                 if back >= schedule.TURNS or at - cut > schedule.LONGEST // schedule.TURNS:
                     self._close(cut, at)
                     cut, back = at, 0
@@ -260,9 +267,10 @@ class _Builder:
         events = self.events.get(step, ())
         nothing = (["plain"], [(0, 0, 0, 0)])
         if one.kind in ("bar_sync", "bar_arrive"):
-            own = [(place, generation) for kind, place, generation, *_ in events if kind in _MEETINGS]
-            met = [(place, self.needs[place, generation]) for place, generation in own]
-            return ([one.kind], [(*met[0], 0, 0)]) if met else nothing
+            for kind, place, generation, *_ in events:
+                if kind in _MEETINGS:
+                    return [one.kind], [(place, self.needs[place, generation], 0, 0)]
+            return nothing
         if one.kind in ("group_wait", "product_wait"):
             return [one.kind], [(self.code.rows[int(self.stream.pc[step])][6], 0, 0, 0)]
         if one.kind == "product":

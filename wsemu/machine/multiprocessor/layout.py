@@ -23,6 +23,8 @@ KINDS = (
 )  # fmt: skip
 """effects of items in addition to their use of an issue slot and a pipe; an item `none` uses neither, and its result is
 ready with its sources"""
+QUARTERS = 4
+"""sub-partitions of a multiprocessor"""
 PIPES = 8
 """pipes of a sub-partition; the last number means no pipe"""
 
@@ -43,8 +45,11 @@ CHUNK = record(stretch=1, values=1)  # of a warp's stream: a stretch, and the fi
 VALUE = record(x=1, y=1, z=1, tail=1)
 NEXT = record(when=1, pipe=1, quarter=1)  # of a warp: when its next item may issue, NEVER while it waits
 FLOW = record(
+    cta=1,
     chunk=1,
     item=1,
+    last=1,  # item after those of the chunk
+    values=1,  # first value of the chunk
     begin=1,  # chunks of its stream
     end=1,
     at=1,  # the object that it waits at, -1: none
@@ -96,6 +101,7 @@ MODEL = record(
     tails=1,  # int64[rows][256]: by how many scales a memory access is later than the first, in ticks
     samples=1,  # int64[sample_room][2]: time, items so far
     sample_every=1,
+    sample_at=1,  # items at the next sample
     sample_room=1,
     sample_count=1,
     spans=1,  # SPAN[span_room]
@@ -103,12 +109,16 @@ MODEL = record(
     span_count=1,
     periods=1,  # PERIOD[span_room]
     period_count=1,
+    # of each sub-partition: the warp that can issue first, when, and whether to search for it again
+    best=QUARTERS,
+    first=QUARTERS,
+    changed=QUARTERS,
     # what is free when
-    issue_free=4,
-    pipe_free=4 * PIPES,
-    tensor_free=4,
+    issue_free=QUARTERS,
+    pipe_free=QUARTERS * PIPES,
+    tensor_free=QUARTERS,
     lsu_free=1,
-    path_free=4,  # of each sub-partition, to memory
+    path_free=QUARTERS,  # of each sub-partition, to memory
     port_free=1,
     l2_free=1,
     dram_free=1,

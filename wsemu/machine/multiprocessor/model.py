@@ -15,6 +15,7 @@ from wsemu.machine.multiprocessor.layout import (
     KINDS,
     NEVER,
     PIPES,
+    QUARTERS,
     TOGETHER,
     barrier_at,
     chunk_at,
@@ -92,23 +93,49 @@ def draw(m, row):
 
 
 @compiled
-def next_item(m, flow):
-    """Return the number of the next item of a warp."""
-    stretch = stretch_at(m.stretches, chunk_at(m.chunks, flow.chunk).stretch)
-    return stretch.first + flow.item
+def begin_chunk(m, flow):
+    """Go to the first item of a warp's chunk, if there is one."""
+    if flow.chunk < flow.end:
+        chunk = chunk_at(m.chunks, flow.chunk)
+        stretch = stretch_at(m.stretches, chunk.stretch)
+        flow.values = chunk.values
+        flow.item = stretch.first
+        flow.last = stretch.first + stretch.length
 
 
 @compiled
 def choose(m):
-    """Return the warp that can issue first, and when; -1: none can."""
+    """Return the warp that can issue first, and when; -1: none can.
+
+    The first warp of each sub-partition is kept until a time of the sub-partition or of one of its warps changes.  Of
+    warps that can issue at once, the one with the lowest number is first.
+    """
     best, first = -1, NEVER
-    for w in range(m.warps * m.resident):
-        one = next_at(m.next, w)
-        t = max(one.when, max(m.issue_free[one.quarter], m.pipe_free[one.quarter * PIPES + one.pipe]))
-        if t < first:
+    for quarter in range(QUARTERS):
+        if m.changed[quarter]:
+            choose_in(m, quarter)
+        w, t = m.best[quarter], m.first[quarter]
+        if w >= 0 and (t < first or (t == first and w < best)):
             best = w
             first = t
     return best, first
+
+
+@compiled
+def choose_in(m, quarter):
+    """Find the warp of a sub-partition that can issue first."""
+    best, first = -1, NEVER
+    issue_free = m.issue_free[quarter]
+    for cta in range(m.resident):
+        for w in range(cta * m.warps + quarter, (cta + 1) * m.warps, QUARTERS):
+            one = next_at(m.next, w)
+            t = max(one.when, max(issue_free, m.pipe_free[quarter * PIPES + one.pipe]))
+            if t < first:
+                best = w
+                first = t
+    m.best[quarter] = best
+    m.first[quarter] = first
+    m.changed[quarter] = 0
 
 
 @compiled
@@ -238,7 +265,9 @@ def release(m, cta, at, phase, go, reason):
             end = go if reason == AT_BARRIER else max(go, flow.since + m.mbar_wait)
             note(m, v, flow.pc, reason, flow.since, end)
             note(m, v, flow.pc, WAIT, end, flow.need)
-            next_at(m.next, v).when = max(end, flow.need)
+            one = next_at(m.next, v)
+            one.when = max(end, flow.need)
+            m.changed[one.quarter] = 1
 
 
 @compiled
@@ -383,7 +412,7 @@ def start_stream(m, w, when):
     flow.begin = load_i64(m.streams + 8 * local)
     flow.end = load_i64(m.streams + 8 * local + 8)
     flow.chunk = flow.begin
-    flow.item = 0
+    flow.cta = w // m.warps
     flow.at = -1
     flow.phase = -1
     flow.need = 0
@@ -398,11 +427,13 @@ def start_stream(m, w, when):
     for r in range(m.registers):
         store_i64(m.ready + 8 * (w * m.registers + r), 0)
     one = next_at(m.next, w)
-    one.quarter = local & 3
+    one.quarter = local % QUARTERS
     one.pipe = PIPES - 1
     one.when = when
+    m.changed[one.quarter] = 1
     if flow.chunk < flow.end:
-        one.pipe = item_at(m.items, next_item(m, flow)).pipe
+        begin_chunk(m, flow)
+        one.pipe = item_at(m.items, flow.item).pipe
 
 
 @compiled
@@ -443,8 +474,7 @@ def end_warp(m, w, when):
 def effect(m, w, flow, item, v, t, after):
     """Perform the effect of an item; return when its result is ready, when the warp may continue (NEVER: at a release),
     and the reason why not earlier."""
-    kind = item.kind
-    cta = w // m.warps
+    kind, cta = item.kind, flow.cta
     done, held = t + item.latency, WAIT
     if item.reason == MEMBAR:
         done = max(t, flow.products) + item.latency
@@ -493,22 +523,24 @@ def effect(m, w, flow, item, v, t, after):
 def issue(m, w, t):
     """Issue the next item of a warp at time `t`."""
     flow, one = flow_at(m.flow, w), next_at(m.next, w)
-    item = item_at(m.items, next_item(m, flow))
+    item = item_at(m.items, flow.item)
+    m.changed[one.quarter] = 1
     free = max(one.when, m.issue_free[one.quarter])
     fixed = min(free, one.when + LEAST_WAIT)
     note(m, w, item.pc, WAIT, one.when, fixed)
     note(m, w, item.pc, NOT_SELECTED, fixed, free)
     note(m, w, item.pc, MATH_PIPE, free, t)
-    v = value_at(m.values, chunk_at(m.chunks, flow.chunk).values + max(item.value, 0))
+    v = value_at(m.values, flow.values + max(item.value, 0))
     m.executed += 1
-    if m.sample_every and m.executed % m.sample_every == 0 and m.sample_count < m.sample_room:
+    if m.executed == m.sample_at and m.sample_count < m.sample_room:
+        m.sample_at += m.sample_every
         store_i64(m.samples + 16 * m.sample_count, t)
         store_i64(m.samples + 16 * m.sample_count + 8, m.executed)
         m.sample_count += 1
     flow.item += 1
-    if flow.item == stretch_at(m.stretches, chunk_at(m.chunks, flow.chunk).stretch).length:
+    if flow.item == flow.last:
         flow.chunk += 1
-        flow.item = 0
+        begin_chunk(m, flow)
     if item.cost:
         m.issue_free[one.quarter] = t + item.cost
         m.issued += item.cost
@@ -540,7 +572,7 @@ def advance(m, w, flow, one, t, after):
             after = t
         end_warp(m, w, after)
         return
-    item = item_at(m.items, next_item(m, flow))
+    item = item_at(m.items, flow.item)
     one.pipe = item.pipe
     if item.kind == NONE:
         ready, why = max(after, t), WAIT
@@ -559,6 +591,9 @@ def advance(m, w, flow, one, t, after):
 def run(address):
     """Run the model at a host address until all streams have ended, or every warp waits."""
     m = model_at(address, 0)
+    m.sample_at = m.sample_every
+    for quarter in range(QUARTERS):
+        m.changed[quarter] = 1
     for cta in range(m.resident):
         start_cta(m, cta, m.cta_start + cta * m.cta_gap)
     while m.live > 0:
