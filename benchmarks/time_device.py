@@ -413,7 +413,7 @@ def resolve(path: Path) -> None:
     line has the pairs, the resolution, and the pairs in order below and beyond it. Pairs with a held-out launch also
     have lines of their own.
     """
-    from wsemu.timing.resolution import class_of
+    from wsemu.timing.resolution import classify_launch
 
     made = collection()
     predictor = Predictor(made["modules"])
@@ -423,7 +423,7 @@ def resolve(path: Path) -> None:
         row = measured.get(identify(one), {})
         if "us" in row:
             found = predictor.run(one, row["registers"])
-            groups[one["group"]].append((class_of(found), one, row["us"], found.seconds))
+            groups[one["group"]].append((classify_launch(found), one, row["us"], found.seconds))
     pairs: defaultdict[str, list[tuple[float, bool]]] = defaultdict(list)
     for versions in groups.values():
         for (class_, one, time_, seconds), (class2, two, time2, seconds2) in itertools.combinations(versions, 2):

@@ -169,14 +169,16 @@ def attempt(
 def _predict(bound: Bound, device: str) -> tuple[float, float] | None:
     """Return the predicted microseconds of a launch, and their resolution; None if it cannot be predicted."""
     from wsemu.timing.constants import device_named
-    from wsemu.timing.resolution import RESOLUTION, UNKNOWN, class_of
+    from wsemu.timing.resolution import RESOLUTION, UNKNOWN, classify_launch
     from wsemu.timing.time import predict_bound
 
     try:
         found = predict_bound(bound, device_named(device))
     except WsemuError:
         return None
-    class_ = UNKNOWN if bound.source is None else class_of(found)  # a Python function is predicted from its own code
+    class_ = (
+        UNKNOWN if bound.source is None else classify_launch(found)
+    )  # a Python function is predicted from its own code
     return found.seconds * 1e6, RESOLUTION[class_]
 
 

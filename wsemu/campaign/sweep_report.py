@@ -109,14 +109,14 @@ def _print_other_failures(printer: Printer, swept: Swept, came: Came) -> None:
         printer.text(f"  ... {len(found) - _MOST:,} more {came if len(found) == _MOST + 1 else _WORDS[came]}")
 
 
-def _timed(swept: Swept) -> list[Tried]:
+def _sizes_with_times(swept: Swept) -> list[Tried]:
     """Return the sizes that hold and have a predicted time."""
     return sorted((tried for tried in swept.of("holds") if tried.microseconds), key=lambda tried: tried.sizes)
 
 
 def _mark_times(swept: Swept) -> dict[tuple[int, ...], str]:
     """Return sizes -> the mark of their predicted time (`timing.resolution`); a single size has none."""
-    timed = _timed(swept)
+    timed = _sizes_with_times(swept)
     times = [tried.microseconds for tried in timed]
     if len(times) < 2:
         return {}
@@ -126,7 +126,7 @@ def _mark_times(swept: Swept) -> dict[tuple[int, ...], str]:
 
 def _print_times(printer: Printer, swept: Swept) -> None:
     """Print the predicted time of each size that holds, if times were predicted."""
-    timed, marks = _timed(swept), _mark_times(swept)
+    timed, marks = _sizes_with_times(swept), _mark_times(swept)
     if timed:
         printer.text("  predicted for an H200 by a model, to compare sizes; not measured:")
     for tried in timed[:_TIMES]:

@@ -16,7 +16,7 @@ from wsemu.model.wait_reasons import AT_BARRIERS, FOR_OTHERS, REASONS
 from wsemu.model.work import is_copy
 from wsemu.timing import constants
 from wsemu.timing.prediction import Occupancy, Prediction, Waits
-from wsemu.timing.resolution import RESOLUTION, RINGS, UNKNOWN, class_of
+from wsemu.timing.resolution import RESOLUTION, RINGS, UNKNOWN, classify_launch
 from wsemu.timing.stream import EVENT, PC, PLACE
 from wsemu.timing.stream import KIND as EVENT_KIND
 from wsemu.timing.traffic import IN_SHARED
@@ -68,7 +68,7 @@ def describe(found: Predicted, device: Device, kind: Kind | None = None, notes: 
     """Return a prediction in words and numbers."""
     stream = found.stream
     configuration = stream.bound.configuration
-    class_ = class_of(found)
+    class_ = classify_launch(found)
     rows = kind or (RING if class_ == RINGS else KERNEL)
     chosen = rows if device.measured else UNMEASURED
     resolution = RESOLUTION[class_ if chosen in (RING, KERNEL) else UNKNOWN]

@@ -1,6 +1,6 @@
-"""How far apart two predicted times must be for their order to count.
+"""The resolution of predicted times: two of them must differ by this share to be distinguished.
 
-The differences come from pairs of versions that were measured on an H200. Of pairs that are that far apart, 90% are
+The differences come from pairs of versions that were measured on an H200. Of pairs beyond the resolution, 90% are
 measured in the predicted order. `python benchmarks/time_device.py resolve ROWS.json` prints the differences.
 """
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 RINGS, PRODUCTS, CLUSTERS, OTHERS = "rings and pipelines", "products on tensor cores", "clusters", "other kernels"
 RESOLUTION = {RINGS: 0.02, PRODUCTS: 0.07, CLUSTERS: 0.09, OTHERS: 0.5}
-"""class of launches -> the difference. Clusters have too few pairs, so they have the difference of all pairs."""
+"""class of launches -> its resolution; clusters have too few pairs, and therefore the resolution of all pairs"""
 UNKNOWN = OTHERS
-"""class of predictions without measured pairs: other GPUs, and Python kernels without the PTX of Numba-CUDA"""
+"""class that stands for predictions without measured pairs: other GPUs, Python kernels without Numba-CUDA's PTX"""
 BEST, EQUAL = "best", "not distinguished"
-"""marks of versions"""
+"""marks of the best version, and of versions that the model does not distinguish from it"""
 
 
-def class_of(found: Predicted) -> str:
+def classify_launch(found: Predicted) -> str:
     """Return the class of a launch."""
     kinds = {one.kind for one in found.code.instructions}
     if found.stream.member is not None:

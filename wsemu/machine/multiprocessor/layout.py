@@ -24,7 +24,7 @@ KINDS = (
 """effects of items in addition to their use of an issue slot and a pipe; an item `none` uses neither, and its result is
 ready with its sources"""
 QUARTERS = 4
-"""sub-partitions of a multiprocessor"""
+"""number of sub-partitions of a multiprocessor"""
 PIPES = 8
 """pipes of a sub-partition; the last number means no pipe"""
 

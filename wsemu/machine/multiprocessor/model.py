@@ -94,7 +94,7 @@ def draw(m, row):
 
 @compiled
 def begin_chunk(m, flow):
-    """Go to the first item of a warp's chunk, if there is one."""
+    """Set the items and values of a warp to those of its chunk; after the last chunk, change nothing."""
     if flow.chunk < flow.end:
         chunk = chunk_at(m.chunks, flow.chunk)
         stretch = stretch_at(m.stretches, chunk.stretch)
@@ -113,7 +113,7 @@ def choose(m):
     best, first = -1, NEVER
     for quarter in range(QUARTERS):
         if m.changed[quarter]:
-            choose_in(m, quarter)
+            search_quarter(m, quarter)
         w, t = m.best[quarter], m.first[quarter]
         if w >= 0 and (t < first or (t == first and w < best)):
             best = w
@@ -122,7 +122,7 @@ def choose(m):
 
 
 @compiled
-def choose_in(m, quarter):
+def search_quarter(m, quarter):
     """Find the warp of a sub-partition that can issue first."""
     best, first = -1, NEVER
     issue_free = m.issue_free[quarter]
