@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.unit import steering_kernels
 from tests.unit.steering_kernels import ints, variant
 from wsemu import cuda
-from wsemu.launch.explore import crowds
+from wsemu.launch.explore import crowds, kin
 
 BEFORE, AFTER, SYNCS, RESETS = True, True, True, True
 OFF = 0
@@ -150,7 +151,45 @@ def test_ctas_that_differ_by_their_number_are_counted_apart():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crowds.Crowds, "_attempt", noted)
         assert checked(flipping, 4, 1).verdict == "verified"
-    assert found == [[[0, 1, 2, 3]], [[0], [1, 2, 3]]]
+    assert found == [[[0], [1, 2, 3]]]
+
+
+def test_clocks_are_followed_only_after_the_groups_and_states_are_found(monkeypatch):
+    """Sixteen CTAs that act in turn are as many groups; each further group once followed all clocks again."""
+    steps: list[str] = []
+    note_split, go = crowds._SplitError.__init__, kin.Kin.go
+
+    def split(self: Any, groups: Any) -> None:
+        steps.append("split")
+        note_split(self, groups)
+
+    def gone(self: Any, *more: Any) -> Any:
+        steps.append("clocks")
+        return go(self, *more)
+
+    monkeypatch.setattr(crowds._SplitError, "__init__", split)
+    monkeypatch.setattr(kin.Kin, "go", gone)
+    report = wsemu.check(variant(steering_kernels.split_k), 16, 64, steering_kernels.arguments("split_k", 16))
+    assert (report.verdict, steps.count("split") > 10) == ("verified", True)
+    assert steps == sorted(steps, reverse=True)
+
+
+def test_ctas_in_too_many_states_are_given_up_before_their_clocks_are_followed(monkeypatch):
+    """What 12 CTAs that look back have observed took 5 s to follow."""
+    counted: list[bool] = []
+    decide = crowds.Crowds.is_proven
+
+    def noted(self: Any) -> bool:
+        counted.append(decide(self))
+        return counted[-1]
+
+    def fail(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(crowds.Crowds, "is_proven", noted)
+    monkeypatch.setattr(kin.Kin, "go", fail)
+    report = wsemu.check(variant(steering_kernels.look_back), 12, 64, steering_kernels.arguments("look_back", 12))
+    assert (report.verdict, counted) == ("incomplete", [False])
 
 
 def turns(turn: Any, a: Any, data: Any) -> None:

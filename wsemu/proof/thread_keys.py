@@ -289,8 +289,8 @@ class Key:
     def _known_by_cta(self) -> Any:
         """For each running CTA, a number for each mark: it depends on which of its threads have observed the mark."""
         known = self.known
-        blocks = [known._wide(cta, known.width)[w * LANES : (w + 1) * LANES, : known.width] for cta, w in self.alive]
-        bits = np.packbits(_knows(np.concatenate(blocks), self._entries.marks), axis=0)
+        knows = {cta: _knows(known._wide(cta, known.width), self._entries.marks) for cta in self.running}
+        bits = np.packbits(np.concatenate([knows[cta][w * LANES : (w + 1) * LANES] for cta, w in self.alive]), axis=0)
         words = np.ascontiguousarray(bits.T).view(np.uint32).astype(np.uint64)  # one for each mark and warp
         mixed = _mix_numbers(words + _mix_numbers(np.array([w for _, w in self.alive], np.uint64)))
         starts = [n for n, (cta, _) in enumerate(self.alive) if not n or cta != self.alive[n - 1][0]]

@@ -10,6 +10,9 @@ differ, the search restarts with more groups.  Each CTA runs on the initial arra
 ordered access changes.  So a plain load from an array that the launch writes must not influence control flow or
 addresses.
 
+The search first finds the groups and the states, which do not depend on clocks, then follows the clocks, each state
+after all that lead to it.  So a launch with too many states costs little.
+
 The clocks of a state hold on every path that leads to it.  For each access, the search finds the earlier accesses of
 other CTAs that it has not observed on some path.  No two such accesses may touch one location, whichever CTAs perform
 them (`positions.py`).  The launch is then correct in every interleaving; otherwise it is undecided.
@@ -126,6 +129,8 @@ class Move(NamedTuple):
     made: tuple[Made, ...]
 
 
+_NOTHING_DONE = Did(0, (), (), (), ())
+
 Row = tuple[int, int]
 """positions of other CTAs that an observer may not have observed, a bit each, by their local state"""
 Unknown = dict[tuple[Row, int], int]
@@ -141,6 +146,14 @@ class Config(NamedTuple):
 
     counts: tuple[tuple[int, int], ...]
     held: tuple[tuple[Place, bytes], ...]
+
+
+class Advance(NamedTuple):
+    """The move of one CTA from a configuration to the next one."""
+
+    to: Config
+    local: Local
+    move: Move
 
 
 class Crowds:
@@ -162,6 +175,8 @@ class Crowds:
         self.compares: set[int] = set()
         """arrays that a `cas` writes if its comparison succeeds"""
         self.groups = [list(range(session.ctas))]
+        self.follows = False
+        """true if the clocks of CTAs are followed"""
 
     def is_proven(self) -> bool:
         """Return whether the launch is correct in all interleavings."""
@@ -172,6 +187,7 @@ class Crowds:
         try:
             while True:
                 try:
+                    self._explore(self._begin_attempt(follows=False)[0])
                     return self._attempt()
                 except _SplitError as split:
                     self.groups = split.groups
@@ -181,16 +197,27 @@ class Crowds:
             return False
 
     def _attempt(self) -> bool:
-        self.shared = Shared()
-        kin = self.begin(self.shared)
+        root, unknown = self._begin_attempt(follows=True)
+        self._explore(root)
+        order = self._order()
+        if order is None:
+            return False
+        self._follow_knowledge(order, root, unknown)
+        return self._bytes_fit() and not self.positions.race() and self._strong()
+
+    def _begin_attempt(self, *, follows: bool) -> tuple[Config, Unknown]:
+        """Begin with the present groups.  If `follows` is false, clocks are not followed: that is faster, and shows
+        which CTAs differ."""
+        self.follows, self.shared = follows, Shared()
+        kin = self.blank = self.begin(self.shared)
+        kin.begin(Positions(kin.grain, self._memory_effect), ())
         self.data, self.ordered, self.threads = kin.data, kin.ordered, kin.of_cta
         self.positions = Positions(kin.grain, self._memory_effect)
         self.locals: list[Local] = []
         self.numbers: dict[object, int] = {}
-        self.after: dict[Config, set[Config]] = {}
+        self.after: dict[Config, list[Advance]] = {}
         roots = [(self._root(n), len(group)) for n, group in enumerate(self.groups)]
-        self._search(*self._initial_configuration(roots))
-        return self._ends() and self._bytes_fit() and not self.positions.race() and self._strong()
+        return self._initial_configuration(roots)
 
     def _memory_effect(self, pc: int) -> MemoryEffect:
         found = memory_effect(self.code[pc], data=pc in self.data)
@@ -204,6 +231,8 @@ class Crowds:
                 self.known[cta, ()] = self._run_group(cta, moved, b"")
         ran = {cta: self.known[cta, ()] for cta in ctas}
         self._check_same(group, ran)
+        if not self.follows:
+            return self._local(group, (), ran, self.blank, ()), _NOTHING_DONE
         kin = self.begin(self.shared)
         kin.begin(self.positions, ctas)
         did, shape = kin.go(ran[ctas[0]].made, self._accesses_by_interval(ran), None)
@@ -279,6 +308,9 @@ class Crowds:
         if first.value == value and first.status == "stands" and same:
             self._waits(local, ask, first, same)
             return None
+        if not self.follows:
+            to = self._local(local.group, path, ran, self.blank, ())
+            return Move(to, ask.place, first.value, _NOTHING_DONE, first.made)
         kin = local.kin.copy()
         did, shape = kin.go(first.made, self._accesses_by_interval(ran), ask)
         to = self._local(local.group, path, ran, kin, shape)
@@ -357,27 +389,24 @@ class Crowds:
                     self.positions.across[number] = self.positions.across.get(number, 0) | theirs.made
         return Config(counts, ()), unknown
 
-    def _search(self, root: Config, unknown: Unknown) -> None:
-        found: dict[Config, Unknown] = {root: unknown}
+    def _explore(self, root: Config) -> None:
+        """Find all configurations.  What threads have observed does not influence them."""
+        self.after = {root: []}
         todo = [root]
         while todo:
             config = todo.pop()
-            self.after[config] = set()
-            for after, told in self._steps(config, found[config]):
-                self.after[config].add(after)
-                if after not in found:
-                    if len(found) >= MOST_STATES * self.session.effort:
+            for advance in self._advances(config):
+                self.after[config].append(advance)
+                if advance.to not in self.after:
+                    if len(self.after) >= MOST_STATES * self.session.effort:
                         raise UnfitError
-                    found[after] = told
-                    todo.append(after)
-                elif (joined := _join_unknown(found[after], told)) != found[after]:
-                    found[after] = joined
-                    todo.append(after)
+                    self.after[advance.to] = []
+                    todo.append(advance.to)
 
-    def _steps(self, config: Config, unknown: Unknown) -> Iterator[tuple[Config, Unknown]]:
+    def _advances(self, config: Config) -> Iterator[Advance]:
         held = dict(config.held)
         moves = False
-        for number, count in config.counts:
+        for number, _ in config.counts:
             local = self.locals[number]
             for ask in local.asks:
                 self._size(ask)
@@ -387,43 +416,44 @@ class Crowds:
                 move = local.moves[ask, value]
                 if move is not None:
                     moves = True
-                    yield self._next_configuration(config, unknown, local, count, move)
+                    yield Advance(self._next_configuration(config, local, move), local, move)
         if not moves and not all(self.locals[number].is_done for number, _ in config.counts):
             raise UnfitError  # a deadlock
 
-    def _next_configuration(
-        self, config: Config, unknown: Unknown, local: Local, count: int, move: Move
-    ) -> tuple[Config, Unknown]:
-        others = dict(config.counts)
-        others[local.number] -= 1
-        if not others[local.number]:
-            del others[local.number]
-        told = _Told(self, unknown, local, others, move)
-        counts = dict(others)
+    def _next_configuration(self, config: Config, local: Local, move: Move) -> Config:
+        counts = _others(config, local)
         counts[move.to.number] = counts.get(move.to.number, 0) + 1
         held = dict(config.held)
         held[move.place] = move.value
         if move.value == self._read_value(self.initial, move.place):
             del held[move.place]
-        return Config(tuple(sorted(counts.items())), tuple(sorted(held.items()))), told.unknown()
+        return Config(tuple(sorted(counts.items())), tuple(sorted(held.items())))
+
+    def _order(self) -> list[Config] | None:
+        """Return the configurations, each after all that lead to it; None if one repeats, so that the launch may not
+        end."""
+        before = dict.fromkeys(self.after, 0)
+        for advances in self.after.values():
+            for advance in advances:
+                before[advance.to] += 1
+        order = [config for config, count in before.items() if not count]
+        for config in order:
+            for advance in self.after[config]:
+                before[advance.to] -= 1
+                if not before[advance.to]:
+                    order.append(advance.to)
+        return order if len(order) == len(before) else None
+
+    def _follow_knowledge(self, order: list[Config], root: Config, unknown: Unknown) -> None:
+        """Find what threads have observed in each configuration, whichever path leads to it."""
+        found: dict[Config, Unknown] = {root: unknown}
+        for config in order:
+            known = found.pop(config)
+            for to, local, move in self.after[config]:
+                told = _Told(self, known, local, _others(config, local), move).unknown()
+                found[to] = _join_unknown(found[to], told) if to in found else told
 
     # -- conditions for all paths -------------------------------------------------------------------------------------
-    def _ends(self) -> bool:
-        """Return whether no state repeats, so that the launch ends."""
-        before = dict.fromkeys(self.after, 0)
-        for later in self.after.values():
-            for config in later:
-                before[config] += 1
-        todo = [config for config, count in before.items() if not count]
-        done = 0
-        while todo:
-            done += 1
-            for config in self.after[todo.pop()]:
-                before[config] -= 1
-                if not before[config]:
-                    todo.append(config)
-        return done == len(before)
-
     def _bytes_fit(self) -> bool:
         """Return whether locations of ordered accesses overlap neither each other nor other accesses, and whether only
         they receive values that influence control flow or addresses."""
@@ -575,6 +605,15 @@ class _Told:
             for n in range(self.move.to.shares):
                 met.pop(((to, n), to), None)
         return met
+
+
+def _others(config: Config, local: Local) -> dict[int, int]:
+    """Return the number of CTAs in each local state without the one that moves from `local`."""
+    others = dict(config.counts)
+    others[local.number] -= 1
+    if not others[local.number]:
+        del others[local.number]
+    return others
 
 
 def _merge(into: dict[Any, frozenset[Any]], more: dict[Any, frozenset[Any]]) -> bool:
