@@ -273,19 +273,16 @@ class _Cluster(VmSession):
             rows[away, column] = -1
         rows[np.isin(rows[:, 0], _OF_PHASES), 6] &= 1
         rows[np.isin(rows[:, 0], _OF_BARRIERS), 6] = 0
-        of_warps: dict[int, Any] = {}
         kept = np.flatnonzero(np.isin(rows[:, 0], _OF_SHAPES) | some)
-        for n in kept.tolist():
-            kind, _, warp, _, pc, place, generation, lanes, first, amount = rows[n].tolist()
-            hashed = of_warps.setdefault(warp, hashlib.blake2b(digest_size=16))
-            operand = first if kind == _COPY else 0
-            hashed.update(b"%d %d %d %d %d %d %d;" % (kind, pc, place, generation, lanes, amount, operand))
-            if kind == _ACCESS:
-                lanes_inside = inside[first : first + lanes.bit_count()]
-                hashed.update(np.where(lanes_inside, used[first : first + lanes.bit_count()], -1).tobytes())
-        whole = hashlib.blake2b(digest_size=16)
-        for warp in sorted(of_warps):
-            whole.update(b"%d" % warp + of_warps[warp].digest())
+        kept = kept[np.argsort(rows[kept, 2], kind="stable")]  # warp by warp
+        found = rows[kept][:, (0, 2, 4, 5, 6, 7, 8, 9)]
+        is_access = found[:, 0] == _ACCESS
+        counts = np.bitwise_count(found[is_access, 5])
+        starts = np.repeat(found[is_access, 6] - np.cumsum(counts, dtype=np.int64) + counts, counts)
+        places = starts + np.arange(len(starts))
+        found[found[:, 0] != _COPY, 6] = 0
+        whole = hashlib.blake2b(b"%d " % len(found) + found.tobytes(), digest_size=16)
+        whole.update(np.where(inside[places], used[places], -1).tobytes())
         return whole.digest() + self._columns_digest()
 
     def _columns_digest(self) -> bytes:
