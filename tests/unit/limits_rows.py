@@ -188,10 +188,6 @@ an address of a local variable that is stored in memory
     test_undefined.py::test_a_row_has_its_answer
 comparisons for equality of addresses in several variables
     test_undefined.py::test_a_row_has_its_answer
-a number of at least 2^40
-    test_state_spaces.py::test_a_number_at_a_generic_access_may_count_as_an_address
-the difference of two addresses of shared memory
-    test_state_spaces.py::test_a_difference_counts_as_an_address_after_a_join
 which allocation of an arena
     test_device_memory.py::test_allocations_lie_side_by_side_in_an_arena
 `atom.add.f32` treats subnormals

@@ -254,14 +254,15 @@ ret;
 """
 
 
-def test_half_of_a_stored_address_may_be_read_at_a_difference() -> None:
-    kernel = wsemu.load_ptx(AT_NUMBERS.replace("ADDRESS", "%r2+16").replace("shared", "local")).only()
+def test_half_of_a_stored_address_may_be_read_at_a_part_of_another_one() -> None:
+    text = AT_NUMBERS.replace("ADDRESS", "%r2+16").replace("shared", "local")
+    kernel = wsemu.load_ptx(text.replace("sub.u32 %r2, %r2, %r2", "shr.u32 %r2, %r2, 31")).only()
     report = wsemu.check(kernel, 1, 1, (np.zeros(8, np.uint32),))
     assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report
 
 
 @pytest.mark.parametrize("space", ["shared", "local"])
-@pytest.mark.parametrize("address", ["%r1+16", "16"])
+@pytest.mark.parametrize("address", ["%r1+16", "%r2+16", "16"])
 def test_a_number_is_no_address_of_a_variable(address: str, space: str) -> None:
     kernel = wsemu.load_ptx(AT_NUMBERS.replace("ADDRESS", address).replace("shared", space)).only()
     report = wsemu.check(kernel, 1, 1, (np.zeros(8, np.uint32),))

@@ -108,6 +108,38 @@ MIXED = {
     " cp.async.wait_all;",
 }
 """accesses at an address if PRED holds, otherwise at a number"""
+NUMBERS = {
+    "a difference": "add.u64 %rd20, ADDRESS, 8; sub.u64 %rd20, %rd20, ADDRESS;",
+    "a multiplied difference": "add.u64 %rd20, ADDRESS, 8; sub.u64 %rd20, %rd20, ADDRESS; shl.b64 %rd20, %rd20, 2;",
+    "a difference of multiples": "shl.b64 %rd20, ADDRESS, 2; mul.lo.u64 %rd21, ADDRESS, 4;"
+    " sub.u64 %rd20, %rd20, %rd21;",
+    "a difference in a loop": "mov.u32 %r3, 0; L: add.u64 %rd20, ADDRESS, %rd12; add.u32 %r3, %r3, 1;"
+    " setp.lt.u32 %p2, %r3, 4; @%p2 bra L; sub.u64 %rd20, %rd20, ADDRESS;",
+    "a difference by a negation": "neg.s64 %rd21, ADDRESS; add.u64 %rd20, ADDRESS, 8; add.u64 %rd20, %rd20, %rd21;",
+    "a negated address": "neg.s64 %rd20, ADDRESS;",
+    "a distance from zero": "sub.u64 %rd20, 16, ADDRESS;",
+    "twice an address": "add.u64 %rd20, ADDRESS, ADDRESS;",
+    "three times an address": "mad.lo.u64 %rd20, ADDRESS, 2, ADDRESS;",
+    "a multiple": "mul.lo.u64 %rd20, ADDRESS, 3;",
+    "low bits": "and.b64 %rd20, ADDRESS, 15;",
+    "xor with itself": "xor.b64 %rd20, ADDRESS, ADDRESS;",
+}
+"""numbers that are computed from an address"""
+SUMS = {
+    "a sum": "add.u64 %rd21, %rd5, 8; sub.u64 %rd21, %rd21, %rd5; add.u64 %rd20, %rd5, %rd21;",
+    "the difference last": "add.u64 %rd20, %rd5, %rd5; sub.u64 %rd20, %rd20, %rd5;",
+    "a scaled difference": "add.u64 %rd21, %rd5, 8; sub.u64 %rd21, %rd21, %rd5; shr.u64 %rd21, %rd21, 1;"
+    " add.u64 %rd20, %rd5, %rd21;",
+    "rounded down": "add.u64 %rd20, %rd5, 7; and.b64 %rd21, %rd20, 7; sub.u64 %rd20, %rd20, %rd21;",
+    "rounded by a mask": "add.u64 %rd20, %rd5, 7; and.b64 %rd20, %rd20, -8;",
+    "rounded by a computed mask": "sub.u64 %rd21, %rd12, 1; and.b64 %rd20, %rd5, %rd21; add.u64 %rd20, %rd20, 8;",
+    "a swizzle": "shr.u64 %rd21, %rd5, 3; and.b64 %rd21, %rd21, 4; xor.b64 %rd20, %rd5, %rd21;",
+    "a step back": "add.u64 %rd20, %rd5, 8; sub.u64 %rd20, %rd20, 4; sub.u64 %rd20, %rd20, %rd12;",
+    "a pointer from memory": "st.local.u64 [own+8], %rd5; ld.local.u64 %rd20, [own+8]; add.u64 %rd20, %rd20, 4;",
+    "a difference with memory": "st.local.u64 [own+8], %rd5; ld.local.u64 %rd21, [own+8]; sub.u64 %rd21, %rd21, %rd5;"
+    " add.u64 %rd20, %rd5, %rd21;",
+}
+"""addresses that are computed with differences of addresses, or with parts of them"""
 REUSED = {
     "a store": "st.shared.u32 [%r7], %r9;",
     "a load": "ld.shared.u32 %r10, [%r7];",
@@ -161,21 +193,39 @@ def test_a_number_is_no_address_on_the_path_on_which_it_is_one(body: str, engine
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
-@pytest.mark.parametrize(
-    ("access", "codes"),
-    [
-        ("st.u32 [%rd20], %r9;", []),
-        ("cvta.to.shared.u64 %rd20, %rd20; st.shared.u32 [%rd20], %r9;", ["out-of-bounds"]),
-    ],
-)
-def test_a_number_at_a_generic_access_may_count_as_an_address(access: str, codes: list[str], engine: Any) -> None:
-    assert _codes(f"mov.u64 %rd20, %rd3; @%p1 mov.u64 %rd20, %rd9; {access}", engine) == codes
+@pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
+def test_a_number_computed_from_addresses_is_no_address(number: str, engine: Any) -> None:
+    """The register holds a shared address on the path on which %p1 is true."""
+    for address, access in (("%rd5", "st.shared.u32 [%rd20], %r9;"), ("%rd4", "st.local.u32 [%rd20], %r9;")):
+        body = number.replace("ADDRESS", address)
+        assert _codes(f"{body} {access}", engine) == ["out-of-bounds"]
+        assert _codes(f"{body} @%p1 mov.u64 %rd20, {address}; {access}", engine) == ["out-of-bounds"]
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
-def test_a_difference_counts_as_an_address_after_a_join(engine: Any) -> None:
-    body = "add.u64 %rd20, %rd5, 8; sub.u64 %rd20, %rd20, %rd5; @%p1 mov.u64 %rd20, %rd5; st.shared.u32 [%rd20], %r9;"
-    assert _codes(body, engine) == []
+@pytest.mark.parametrize("address", SUMS.values(), ids=SUMS)
+def test_an_address_plus_a_difference_is_an_address(address: str, engine: Any) -> None:
+    for path in ("", "@%p1 mov.u64 %rd20, %rd5; ", "@%p1 mov.u64 %rd20, 8; "):
+        assert _codes(f"{address} {path}st.shared.u32 [%rd20], %r9;", engine) == []
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(
+    ("other", "access"),
+    [
+        ("%rd9", "ld.u32 %r9, [%rd20];"),
+        ("%rd9", "st.u32 [%rd20+4], %r9;"),
+        ("%rd8", "ld.u32 %r9, [%rd20];"),
+        ("%rd8", "st.u32 [%rd20+4], %r9;"),
+    ],
+)
+def test_a_number_is_no_address_at_a_generic_access(other: str, access: str, engine: Any) -> None:
+    for number in ("%rd3", "1099511627776", "2199023255552", "1099511627772"):
+        assert _codes(f"mov.u64 %rd20, {number}; @%p1 mov.u64 %rd20, {other}; {access}", engine) == ["out-of-bounds"]
+    fill = "mov.u64 %rd20, 0; st.shared.u32 [tile+4], %r9; st.local.u32 [own+4], %r9; setp.eq.u32 %p3, %r1, 0;"
+    distance = f"sub.u64 %rd20, {other}, %rd1; add.u64 %rd20, %rd20, %rd1;"
+    for address in (f"mov.u64 %rd20, {other};", "mov.u64 %rd20, %rd1;", "mov.u64 %rd20, %rd7;", distance):
+        assert _codes(f"{fill} @%p3 bra L; bra M; L: {address} M: {access}", engine) == []
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])

@@ -12,14 +12,13 @@ import functools
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from wsemu.frontend.assemble.graph import Instruction
+from wsemu.frontend.ptx.companions import insert_companions, list_writers, under_guard
 from wsemu.frontend.ptx.provenance import CARRIES, passed_operands, propagate_provenance
-from wsemu.model.addresses import LOOKED_UP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wsemu.frontend.assemble.graph import Graph, Register
+    from wsemu.frontend.assemble.graph import Graph, Instruction, Register
 
 
 class Origins:
@@ -34,10 +33,7 @@ class Origins:
         self._distances = {id(code) for code in subtracts if all(held.get(operand) for operand in code.operands)}
         """identities of the instructions that subtract an address from another one"""
         self.held = propagate_provenance(graph, dict(given), self._distances)
-        self._writers: dict[Register, list[Instruction]] = defaultdict(list)
-        for code in self._codes:
-            for result in code.results:
-                self._writers[result].append(code)
+        self._writers = list_writers(graph)
         self._numbers: dict[Register, Register] = {}
 
     @functools.cached_property
@@ -105,15 +101,7 @@ class Origins:
 
     def insert_code(self) -> None:
         """Compute the numbers before each instruction that computes their addresses."""
-        if not self._numbers:
-            return
-        for block in self._graph.blocks:
-            block.instructions[:] = [
-                each for code in block.instructions for each in (*self._number_results(code), code)
-            ]
-        zero = self._graph.constant("b32", 0)
-        first = [_compute(None, "mov.b32", number, zero) for number in self._numbers.values()]
-        self._graph.blocks[0].instructions[:0] = first
+        insert_companions(self._graph, self._numbers.values(), self._number_results)
 
     def _number_results(self, code: Instruction) -> list[Instruction]:
         numbered = [self._numbers[result] for result in code.results if result in self._numbers]
@@ -122,7 +110,7 @@ class Origins:
         operands = [self._number(source) for source in self._list_sources(code)] or [self._graph.constant("b32", 0)]
         chooses = len(operands) == 2
         operation = "selp.b32" if chooses else "mov.b32"
-        return [_compute(code, operation, number, *operands, *code.operands[2:3] * chooses) for number in numbered]
+        return [under_guard(code, operation, number, *operands, *code.operands[2:3] * chooses) for number in numbered]
 
     def _number(self, source: Register) -> Register:
         """Return the register with the number of an operand's allocation."""
@@ -130,11 +118,3 @@ class Origins:
             return self._numbers[source]
         bits = self.held.get(source, 0)
         return self._graph.constant("b32", bits.bit_length())
-
-
-def _compute(at: Instruction | None, operation: str, result: Register, *operands: Register) -> Instruction:
-    """Return arithmetic under the guard of an instruction, whose result does not depend on where memory is located."""
-    made = Instruction(operation, (result,), operands, array=LOOKED_UP)
-    if at is not None:
-        made.guard, made.negated, made.span, made.stack = at.guard, at.negated, at.span, at.stack
-    return made
