@@ -80,12 +80,14 @@ class _Writer:
             self.exchange(pad)
 
     def exchange(self, pad: str) -> None:
-        """Emit an exchange: each thread stores a number, and loads that of another."""
+        """Emit an exchange: each thread stores a number, and loads that of another.  The result depends on each loaded
+        number, so that no level removes the load."""
         array, value = self.source.choice((("s", "u"), ("h", "w")))
         place = f"(t + {self.source.randrange(1, THREADS)}) % {THREADS}"
         self.lines.append(f"{pad}{array}[t] = {value};")
         self.barriers.append(len(self.lines))
-        self.lines += [f"{pad}__syncthreads();", f"{pad}{value} = {array}[{place}];", f"{pad}__syncthreads();"]
+        load = f"{pad}{value} = {array}[{place}];{' e = e * 3u + u;' if value == 'u' else ''}"
+        self.lines += [f"{pad}__syncthreads();", load, f"{pad}__syncthreads();"]
 
 
 def level_program(source: random.Random, name: str) -> Kernel:
@@ -103,10 +105,10 @@ extern "C" __global__ void {name}(const unsigned *a, const float *b, unsigned *o
     int t = threadIdx.x;
     __shared__ unsigned s[{THREADS}];
     __shared__ float h[{THREADS}];
-    unsigned l[4] = {{1u, 2u, 3u, 4u}}, u = a[t], v = 5u;
+    unsigned l[4] = {{1u, 2u, 3u, 4u}}, u = a[t], v = 5u, e = 0u;
     float w = b[t];
 {body}
-    o[t] = u + v + l[t & 3];
+    o[t] = u + v + l[t & 3] + e;
     p[t] = w;
 }}
 """

@@ -16,5 +16,12 @@ def test_levels_agree() -> None:
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here")
+def test_levels_agree_on_a_race_whose_loaded_number_is_overwritten() -> None:
+    kernel = level_program(random.Random("77 44"), "k")
+    assert kernel.racy
+    assert not compare_levels([kernel])
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc here")
 def test_levels_agree_on_pointers() -> None:
     assert not compare_levels([pointer_program(random.Random(f"pointers {k}"), f"k{k}") for k in range(12)])
