@@ -173,6 +173,12 @@ def test_atomics_bring_what_they_do_and_cost():
     assert parts_of(atomic) == {"atomic_entry", "atomic_cost_entry"}
 
 
+def test_only_tcgen05_compiles_the_code_of_tensor_memory():
+    part = "tensor_memory_entry"
+    assert part in parts_of("tcgen05.mma")
+    assert part not in parts_of(*(name for name in OPCODE if not name.startswith("tcgen05.")))
+
+
 def test_what_is_looked_for_brings_its_parts():
     assert parts_of(races=False) == set()
     assert parts_of(exact=True) == {"lanes_entry"}
