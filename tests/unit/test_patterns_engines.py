@@ -272,3 +272,20 @@ def test_what_a_pipeline_cannot_be(made, message):
     with pytest.raises(UsageError) as caught:
         made()
     assert message in str(caught.value)
+
+
+def test_sides_of_a_pattern_that_never_run_are_walked_only_for_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a transfer through registers: the other engines are in branches that Numba does not drop
+    from wsemu.frontend.python.walker import Walker
+
+    walked: list[str] = []
+    enter = Walker.enter
+
+    def noted(walker: Walker, frame: Any, env: Any, body: Any, node: Any) -> Any:
+        if walker.b.block.dead:
+            walked.append(body.name)
+        return enter(walker, frame, env, body, node)
+
+    monkeypatch.setattr(Walker, "enter", noted)
+    assert operations(transfer.TransferCase(TRANSFERS["strided"][0]))
+    assert not {"copy_in_bulk", "issue", "issue_bulk", "load_step"} & set(walked)

@@ -63,6 +63,7 @@ def is_folded(node: ast.expr) -> bool:
     return fold_constant(node) is not None
 
 
+@functools.lru_cache(maxsize=FACTS)
 def assigned_names(node: ast.AST) -> tuple[str, ...]:
     """Return the names that a loop or a function assigns, in order of appearance, without those in nested functions."""
     if isinstance(node, (ast.For, ast.While)):
@@ -75,6 +76,7 @@ def assigned_names(node: ast.AST) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+@functools.lru_cache(maxsize=FACTS)
 def assignment_targets(statement: ast.stmt) -> tuple[str, ...]:
     """Return the names that a statement of any kind assigns."""
     found: list[str] = []
@@ -97,6 +99,14 @@ def _collect(node: ast.AST, found: list[str]) -> None:
             found.append(str(node.name))
     for child in ast.iter_child_nodes(node):
         _collect(child, found)
+
+
+@functools.lru_cache(maxsize=FACTS)
+def gives_no_types(statement: ast.stmt) -> bool:
+    """Return whether a statement that never runs is without influence: it assigns no variable, and control does not
+    leave the surrounding statements there."""
+    leaves = (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Assert, ast.Delete)
+    return not assignment_targets(statement) and not any(isinstance(part, leaves) for part in ast.walk(statement))
 
 
 @functools.lru_cache(maxsize=FACTS)
