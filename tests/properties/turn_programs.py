@@ -3,6 +3,7 @@ meets in each round, and first looks before such a wait."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from unittest import mock
 
@@ -14,6 +15,7 @@ from wsemu.launch.explore.methods import decide_by_flags
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Iterator
 
     from wsemu.launch.explore.decided import Case, Decided
     from wsemu.model.settings import Engine
@@ -171,15 +173,22 @@ class JudgedTurns(NamedTuple):
         return f"{'; '.join(self.complaints)}: {self.text}"
 
 
-def check_by_flags(text: str, ctas: int, engine: Engine = "vm") -> tuple[str, bool]:
-    """Return the verdict of a kernel if the method of flags comes first, and whether that decides."""
-    decided = []
+@contextmanager
+def flags_come_first() -> Iterator[list[Decided | None]]:
+    """Let the method of flags come first; the list gets what it decides."""
+    decided: list[Decided | None] = []
 
     def first(case: Case) -> Decided | None:
         decided.append(decide_by_flags(case._replace(session=cast("Any", case.session).session)))
         return decided[-1]
 
     with mock.patch.object(decide, "decide_thread_modularly", first):
+        yield decided
+
+
+def check_by_flags(text: str, ctas: int, engine: Engine = "vm") -> tuple[str, bool]:
+    """Return the verdict of a kernel if the method of flags comes first, and whether that decides."""
+    with flags_come_first() as decided:
         verdict = check(text, ctas, engine)
     return verdict, any(one is not None and one.proven for one in decided)
 

@@ -9,9 +9,19 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.properties.turn_programs import Step, check, check_by_flags, draw_turns, judge_turns, ptx
+from tests.properties.turn_programs import (
+    THREADS,
+    WORDS,
+    Step,
+    check,
+    check_by_flags,
+    draw_turns,
+    flags_come_first,
+    judge_turns,
+    ptx,
+)
 from tests.unit.steering_kernels import variant
-from wsemu import cuda
+from wsemu import DeviceMemory, cuda
 
 if TYPE_CHECKING:
     from wsemu.model.settings import Engine
@@ -70,6 +80,20 @@ RIGHT = [take_turn(cta) for cta in range(3)]
 def test_flags_that_ctas_hand_on_are_decided(engine: Engine, meets: bool, looks: bool) -> None:
     program = [take_turn(cta, looks=looks and meets, meets=meets) for cta in range(3)]
     assert check_by_flags(ptx(program), 3, engine) == ("verified", True)
+
+
+@pytest.mark.parametrize(("written", "verdict"), [(8, "verified"), (4, "verified"), (0, "failed")])
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_flag_may_lie_in_memory_of_which_a_part_was_never_written(engine: Engine, written: int, verdict: str) -> None:
+    """As in a pool of device memory, of which a library clears only the flags; the words need not be written."""
+    memory = DeviceMemory()
+    flags, words = memory.allocate(8), memory.allocate(4 * WORDS)
+    memory.write(flags, np.zeros(written, np.uint8))
+    memory.write(words, np.zeros(WORDS, np.uint32))
+    with flags_come_first() as decided:
+        report = wsemu.check(wsemu.load_ptx(ptx(RIGHT))["k"], 3, THREADS, (flags, words), memory=memory, engine=engine)
+    proven = any(one is not None and one.proven for one in decided)
+    assert (report.verdict, proven) == (verdict, verdict == "verified")
 
 
 def change(cta: int, n: int, step: Step | None, *more: Step) -> list[list[Step]]:

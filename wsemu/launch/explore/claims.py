@@ -20,7 +20,7 @@ import numpy as np
 
 from wsemu.launch.explore.partial import AmbiguousError, Code, Partial, to_truths
 from wsemu.launch.explore.spending import PRICE
-from wsemu.launch.explore.ways import UnfitError, is_own
+from wsemu.launch.explore.ways import UnfitError, check_written, is_own
 from wsemu.model.control_flow import successors
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import (
@@ -450,17 +450,6 @@ def check_location(bound: Bound, fields: Sequence[int], start: int, size: int, *
     if offset + size > len(data) or fields[7] >> FORBIDS_SHIFT & ANYWHERE & kind or may == UNWATCHED:
         raise UnfitError
     if (stores and not may) or (hasattr(may, "allows") and not may.allows(offset, size)):
-        raise UnfitError
-
-
-def check_written(bound: Bound, start: int, size: int) -> None:
-    """Check that bytes of an array were written before the launch."""
-    number, offset = (start >> SEGMENT_SHIFT) - FIRST_ARRAY, start & OFFSET_MASK
-    written = getattr(bound.segments[number][1], "written", None)
-    if written is not None:
-        if not written[offset : offset + size].all():
-            raise UnfitError
-    elif number + FIRST_ARRAY in bound.uninitialized:
         raise UnfitError
 
 

@@ -36,7 +36,7 @@ from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import find_polls, find_rows
 from wsemu.launch.explore.spending import STEP
 from wsemu.launch.explore.together import Together
-from wsemu.launch.explore.ways import UnfitError, is_own
+from wsemu.launch.explore.ways import UnfitError, check_written, is_own
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     AS_STORE,
@@ -90,7 +90,7 @@ class Flags:
         count as plain."""
         self.session, self.begin, self.ordered, self.data = session, begin, ordered, data
         self.code = bound.program.code.tolist()
-        self.segments, self.uninitialized = bound.segments, bound.uninitialized
+        self.bound, self.segments = bound, bound.segments
         self.polls = find_polls(bound.program, ordered)
         self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
         half = session.account.left / 2 / (READ * STEP * session.weight)  # the rest is for the search
@@ -643,12 +643,12 @@ class _Run:
     def _values(self, place: Place) -> list[bytes]:
         """Return the values of a location so far."""
         if place not in self.values:
-            if place[0] >= 0 or is_own(place[1]) or place[1] >> SEGMENT_SHIFT in self.flags.uninitialized:
-                raise UnfitError
             sizes = {access_shape(NAMES[self.flags.code[pc][0]])[1] for pc in self.flags.ordered}
-            if len(sizes) != 1:
+            if place[0] >= 0 or is_own(place[1]) or len(sizes) != 1:
                 raise UnfitError
-            self.values[place] = [self._read_value(place, *sizes)]
+            value = self._read_value(place, *sizes)
+            check_written(self.flags.bound, place[1], len(value))
+            self.values[place] = [value]
         return self.values[place]
 
     def _read_value(self, place: Place, size: int) -> bytes:

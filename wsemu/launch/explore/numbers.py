@@ -28,12 +28,11 @@ from wsemu.launch.explore.claims import (
     Alone,
     Thread,
     check_location,
-    check_written,
     find_later,
 )
 from wsemu.launch.explore.partial import ELEMENTS, AmbiguousError, Code, make_value
 from wsemu.launch.explore.spending import PRICE
-from wsemu.launch.explore.ways import UnfitError, is_own
+from wsemu.launch.explore.ways import UnfitError, check_written, is_own
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,

@@ -10,8 +10,10 @@ import numpy as np
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
+    FIRST_ARRAY,
     LANES,
     LOCAL,
+    OFFSET_MASK,
     SCOPES,
     SEGMENT_SHIFT,
     SHARED,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from wsemu.launch.explore.session import Ask
+    from wsemu.model.bound import Bound
     from wsemu.proof.threads import Made, Place, Race, Rows
 
 
@@ -139,3 +142,14 @@ class Message:
 def is_own(address: int) -> bool:
     """Return whether an address is in shared or local memory."""
     return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT in (SHARED, LOCAL)
+
+
+def check_written(bound: Bound, start: int, size: int) -> None:
+    """Check that bytes of an array were written before the launch."""
+    number, offset = (start >> SEGMENT_SHIFT) - FIRST_ARRAY, start & OFFSET_MASK
+    written = getattr(bound.segments[number][1], "written", None)
+    if written is not None:
+        if not written[offset : offset + size].all():
+            raise UnfitError
+    elif number + FIRST_ARRAY in bound.uninitialized:
+        raise UnfitError

@@ -18,7 +18,7 @@ import numpy as np
 
 from wsemu.launch.explore.partial import AmbiguousError, Choice, Code, Partial, Scratch, Votes, find_vote, find_word
 from wsemu.launch.explore.spending import PRICE
-from wsemu.launch.explore.ways import UnfitError, is_own
+from wsemu.launch.explore.ways import UnfitError, check_written, is_own
 from wsemu.model.control_flow import successors
 from wsemu.model.data import dataclass, field
 from wsemu.model.effects import effects_of
@@ -229,7 +229,7 @@ class Windows:
                 raise UnfitError
             self.loaded.add((place, place + size))
             first = self._content(self.initial, place, size)
-            self._check_written(place, size)
+            check_written(self.bound, place, size)
             word = self.words.get(place)
             if word is None:
                 self.looked[place] = cta, size
@@ -239,16 +239,6 @@ class Windows:
             else:
                 found[lane] = _order_values(first, word.values)
         return found
-
-    def _check_written(self, place: int, size: int) -> None:
-        """Check that a location was written before the launch."""
-        number, offset = (place >> SEGMENT_SHIFT) - FIRST_ARRAY, place & OFFSET_MASK
-        written = getattr(self.bound.segments[number][1], "written", None)
-        if written is not None:
-            if not written[offset : offset + size].all():
-                raise UnfitError
-        elif number + FIRST_ARRAY in self.bound.uninitialized:
-            raise UnfitError
 
     def _check_votes(self, ended: list[Partial]) -> None:
         """Check that no lane waits at a vote for a lane that never reaches it: a lane whose vote was yes votes again,
