@@ -52,6 +52,7 @@ ANYTHING, NO_TICKET = -3, -4
 """the ticket that a load outside of a block returns, which may be anything; and a ticket that no guard names"""
 UNDEFINED = -2
 """the ticket of a thread that has loaded an uninitialized word: wrong if it decides something"""
+_DOUBT = "an uninitialized ticket"
 MOST_STATES = 20_000
 _ROUNDED = 16
 """unit in which bytes of blocks that are not freed are counted"""
@@ -196,6 +197,9 @@ class Outlook(NamedTuple):
     """numbers held in the end, and bytes that were not freed"""
     known: bool = True
     """else they are too many"""
+    doubtful: bool = False
+    """whether some ticket is uninitialized: a launch that fails for another reason does not show that it decides
+    nothing"""
 
 
 def explore(program: Program) -> Outlook:
@@ -215,7 +219,7 @@ def explore(program: Program) -> Outlook:
                 todo.append(after)
         if len(seen) > MOST_STATES:
             return Outlook(frozenset(), frozenset(), known=False)
-    return Outlook(frozenset(faults), frozenset(outcomes))
+    return Outlook(frozenset(faults - {_DOUBT}), frozenset(outcomes), doubtful=_DOUBT in faults)
 
 
 def _made(program: Program, state: _State, moving: tuple[int, ...], faults: set[str]) -> Iterator[_State]:
@@ -373,6 +377,7 @@ class _Step:
         for place in self._places(n, op, 1):
             self._get(n, place, op.order)
             self.state.tickets[n] = self.state.words.get(place, UNDEFINED)
+            self.faults.update([_DOUBT] if place not in self.state.words else ())
 
     def _C(self, n: int, op: Op) -> None:
         self._both(n, "count", op.order)
@@ -824,7 +829,7 @@ def _complaint(
     if report.verdict == "failed":
         if not outlook.faults:
             return "false alarm"
-        unknown = {CODES.get(code, code) for code in codes} - outlook.faults
+        unknown = {CODES.get(code, code) for code in codes} - outlook.faults - ({UNSET} if outlook.doubtful else set())
         return f"wrong reason {sorted(unknown)}" if unknown else ""
     return ""
 

@@ -118,3 +118,10 @@ def test_random_recursive_programs() -> None:
         assert parse(str(program)) == program
         judged = judged_heap(program, ("vm", "reference") if k == 0 else ("vm",), generic=k % 2 == 0)
         assert not judged.complaint, judged
+
+
+@pytest.mark.parametrize("line", ["L0+4 relaxed; D0; W0+0=2", "W0+4=1; D0; W0+0=2"])
+def test_a_ticket_in_a_launch_that_fails_otherwise_may_be_reported(line: str) -> None:
+    found = judged_heap(parse(f"warps 2 deep: M0 8; W0+0=1; {line} | M0 4"), ("vm", "reference"))
+    assert (found.complaint, found.outlook.faults) == ("", frozenset({BOUNDS}))
+    assert (UNSET in found.codes) <= found.outlook.doubtful
