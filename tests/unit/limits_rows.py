@@ -188,6 +188,8 @@ an address of a local variable that is stored in memory
     test_undefined.py::test_a_row_has_its_answer
 comparisons for equality of addresses in several variables
     test_undefined.py::test_a_row_has_its_answer
+a number that `shr`, `rem`
+    test_state_spaces.py::test_a_part_of_an_address_counts_as_an_address
 which allocation of an arena
     test_device_memory.py::test_allocations_lie_side_by_side_in_an_arena
 `atom.add.f32` treats subnormals

@@ -203,6 +203,14 @@ def test_a_number_computed_from_addresses_is_no_address(number: str, engine: Any
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(
+    "part", ["shr.u64 %rd20, %rd5, 3;", "rem.u64 %rd20, %rd5, 32;", "mul.lo.u64 %rd20, %rd5, %rd12;"]
+)
+def test_a_part_of_an_address_counts_as_an_address(part: str, engine: Any) -> None:
+    assert _codes(f"{part} st.shared.u32 [%rd20], %r9;", engine) == []
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
 @pytest.mark.parametrize("address", SUMS.values(), ids=SUMS)
 def test_an_address_plus_a_difference_is_an_address(address: str, engine: Any) -> None:
     for path in ("", "@%p1 mov.u64 %rd20, %rd5; ", "@%p1 mov.u64 %rd20, 8; "):
