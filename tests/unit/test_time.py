@@ -199,6 +199,14 @@ def test_more_waves_take_longer(tmp_path: Path) -> None:
     assert 3.5 < four.cycles / one.cycles < 4.5
 
 
+def test_json_is_alone_on_the_output_if_the_program_stops(tmp_path: Path) -> None:
+    file = tmp_path / "stops.py"
+    file.write_text(f"{RING}\nraise SystemExit('wrong sums')\n", encoding="utf-8")
+    done = command("time", "--no-numba-ptx", "--no-run", "--json", file)
+    assert len(json.loads(done.stdout)) == 1
+    assert done.stderr == "the program stopped: wrong sums\n"
+
+
 def test_the_command_prints_text_and_json(rings: dict[int, Path]) -> None:
     size = CTAS * TILES * TILE // 4
     words = (

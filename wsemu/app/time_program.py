@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app import program
@@ -128,7 +129,7 @@ def run(
     `given` are options for the program. With `what_if` a table shows predictions for other values."""
     from wsemu.timing.constants import device_named
 
-    printer = QuietPrinter()
+    printer = QuietPrinter(sys.stderr if wanted.as_json else None)
     try:
         device_named(wanted.device)
         if wanted.output is not None and wanted.output.suffix not in OUTPUTS:

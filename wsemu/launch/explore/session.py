@@ -209,7 +209,7 @@ _ACCESS, _COPY = layout.EVENT_KINDS.index("access"), layout.EVENT_KINDS.index("c
 
 
 def _bytes_of(table: Any) -> Any:
-    """Return a table of records as a table of bytes: NumPy copies records field by field, which takes longer."""
+    """Return a table of records as a table of bytes, because NumPy copies records field by field."""
     return table.view(np.uint8) if table.dtype.fields else table
 
 
