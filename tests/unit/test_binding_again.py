@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from wsemu import DeviceMemory
+from wsemu import DeviceMemory, cuda, ptx
 from wsemu.launch import examined, verdict
 from wsemu.launch.binding import Packed
 
@@ -29,6 +29,22 @@ ADD = """
     ret;
 }
 """
+
+
+@cuda.jit
+def copy_unfenced(x, y, count):
+    """Copy numbers in bulk, without a fence after the mbarrier's initialization."""
+    tile, full = cuda.shared.array(32, np.float32), cuda.shared.array(1, np.uint64)
+    if cuda.threadIdx.x == 0:
+        ptx.mbarrier_init(full, 0, 1)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        ptx.mbarrier_arrive_expect_tx(full, 0, 128)
+        ptx.cp_async_bulk_global_to_shared(tile, 0, x, 0, 128, full, 0)
+    ptx.mbarrier_wait_parity(full, 0, 0)
+    if cuda.threadIdx.x < count:
+        y[cuda.threadIdx.x] = tile[cuda.threadIdx.x]
+
 
 BLOCKS = """
 .version 8.0
@@ -105,6 +121,16 @@ def test_launches_in_several_arrays_by_turns_are_bound_and_judged_once_each(kern
     assert {report.verdict for report in reports} == {"verified"}
     assert calls == {"bound": 3, "judged": 3}
     assert all((memory.read(address, "i4", 32) == 4).all() for address in arrays)
+
+
+def test_a_launch_with_a_warning_is_judged_once_for_equal_arguments(calls: dict[str, int]) -> None:
+    x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    reports = [wsemu.check(copy_unfenced, 1, 64, (x, y, np.int32(count))) for count in (32, 32, 31, 32)]
+    assert [report.verdict for report in reports] == ["verified"] * 4
+    assert [[finding.code for finding in report.findings] for report in reports] == [["mbarrier-unfenced"]] * 4
+    assert reports[0].findings == reports[1].findings == reports[3].findings
+    assert calls["judged"] == 2
+    assert (y == x).all()
 
 
 def test_another_shape_is_bound_anew(kernel: Any, calls: dict[str, int]) -> None:

@@ -6,7 +6,7 @@ returns the very outcome of an earlier launch (`machine.run`).  Its judgment hol
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wsemu.model.data import NamedTuple
 
@@ -33,13 +33,15 @@ class _Said(NamedTuple):
     arrays: list[BoundArray]
     uninitialized: frozenset[int]
     notes: tuple[str, ...]
+    rows: dict[int, Any]
+    """values of parameters, which findings may name; empty without findings"""
     report: Report
 
 
 def as_comparable(program: Program, outcome: Outcome) -> Outcome:
-    """Return the outcome in a form that `repeated_report` can compare, such as that of CTAs spread over cores."""
+    """Return an equal outcome of an earlier launch if one is kept, which `repeated_report` recognizes."""
     said: list[_Said] = program.derived.get(_KEY, [])
-    return said[0].outcome if said and said[0].outcome == outcome else outcome
+    return next((known.outcome for known in said if known.outcome == outcome), outcome)
 
 
 def repeated_report(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seconds: float) -> Report | None:
@@ -53,14 +55,23 @@ def repeated_report(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seco
 
 
 def keep(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> None:
-    """Keep a report for later launches if its contents depend only on the launch's outcome."""
-    if report.verdict == "verified" and not outcome.findings and not bound.settings.every:
+    """Keep a report for later launches if its contents depend only on the launch's outcome and arguments."""
+    if report.verdict == "verified" and not bound.settings.every:
         said: list[_Said] = bound.program.derived.setdefault(_KEY, [])
         said.insert(0, _remember(bound, outcome, notes, report.again()))
         del said[MAX_KEPT:]
 
 
 def _remember(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> _Said:
+    rows = bound.rows if outcome.findings else {}
     return _Said(
-        outcome, bound.configuration, bound.settings, bound.names, bound.arrays, bound.uninitialized, notes, report
+        outcome,
+        bound.configuration,
+        bound.settings,
+        bound.names,
+        bound.arrays,
+        bound.uninitialized,
+        notes,
+        rows,
+        report,
     )

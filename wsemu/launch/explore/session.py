@@ -208,7 +208,7 @@ _TOLD = np.array([kind not in (*FENCES, "atomic") for kind in layout.EVENT_KINDS
 _ACCESS, _COPY = layout.EVENT_KINDS.index("access"), layout.EVENT_KINDS.index("copy")
 
 
-def _bytes_of(table: Any) -> Any:
+def _view_bytes(table: Any) -> Any:
     """Return a table of records as a table of bytes, because NumPy copies records field by field."""
     return table.view(np.uint8) if table.dtype.fields else table
 
@@ -551,10 +551,10 @@ class VmSession(Spending):
         machine = self.machines[cta]
         apart = bool(machine.state[0]["apart"])
         names = [*_KEPT, *(_CLOCKS if apart and not self.asynchronous else _CLOCKS[:-1])]
-        kept = [(name, _bytes_of(getattr(machine, name)).copy()) for name in names]
+        kept = [(name, _view_bytes(getattr(machine, name)).copy()) for name in names]
         if not self.asynchronous:
             return kept
-        kept += [(name, _bytes_of(getattr(machine, name)).copy()) for name in _OBJECTS]
+        kept += [(name, _view_bytes(getattr(machine, name)).copy()) for name in _OBJECTS]
         agents, rows = self._used(machine)
         return [*kept, ("agents", machine.agents[:agents].copy()), ("phases", machine.phases[:rows].copy())]
 
@@ -583,7 +583,7 @@ class VmSession(Spending):
             if name in ("agents", "phases"):
                 getattr(machine, name)[: len(kept)] = kept
             else:
-                _bytes_of(getattr(machine, name))[...] = kept
+                _view_bytes(getattr(machine, name))[...] = kept
 
     def save_memory(self) -> Any:
         stored = [data.copy() if writable else data for data, writable in self.bound.segments]
