@@ -74,6 +74,12 @@ class ClaimProgram(NamedTuple):
     def room(self) -> int:
         return len(self.first)
 
+    @property
+    def meets_before_store(self) -> bool:
+        """Return whether lanes return unless they claim a cell, and then store once."""
+        returns = self.hit == "leave" and self.counter != "read"
+        return returns and self.value != "early" and self.then != "again"
+
     def store_location(self, thread: int, slot: int) -> int:
         """Return the element at which a thread stores its value."""
         if self.value == "thread":
@@ -159,8 +165,8 @@ _END = Position("end", 0, 0, False)
 
 class Enumeration:
     """All interleavings of a program.  Nothing orders two threads, because it has no fences.  `together`: lanes of one
-    warp may store one value to one location if they have the same key and the same first cell, or take the same path
-    in every interleaving."""
+    warp may store one value to one location if they have the same key and the same first cell, take the same path in
+    every interleaving, or meet before the store, because lanes that do not come there return."""
 
     def __init__(self, program: ClaimProgram, *, together: bool = False) -> None:
         self.program, self.together = program, together
@@ -293,7 +299,7 @@ class Enumeration:
 
     def _is_twin(self, one: int, other: int) -> bool:
         keys, starts, paths = self.program.keys, self.program.starts, self.paths
-        if (keys[one], starts[one]) == (keys[other], starts[other]):
+        if (keys[one], starts[one]) == (keys[other], starts[other]) or self.program.meets_before_store:
             return True
         return paths[one] is not None and paths[one] == paths[other]
 

@@ -187,6 +187,8 @@ def test_lanes_that_always_take_the_same_path_store_by_one_instruction(starts: t
     assert judge_claims(program, ENGINES) == (program, True, ("verified", "verified"), ())
     failing = program._replace(same=False)
     assert judge_claims(failing, ENGINES) == (failing, True, ("failed", "failed"), ())
+    later = program._replace(first=(8, 0, 0, 0), starts=(0, 2), limit=2)
+    assert judge_claims(later, ENGINES) == (later, True, ("verified", "verified"), ())
     apart = program._replace(starts=(0, 0))
     assert judge_claims(apart, ENGINES).complaints == ()
 
