@@ -77,6 +77,86 @@ done:
 }
 """
 
+UNWRITTEN = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry unwritten(.param .u64 flags, .param .u64 out) {
+    .reg .b64 %a<5>; .reg .b32 %r<6>; .reg .pred %p;
+    .shared .align 4 .b8 tile[128];
+    ld.param.u64 %a1, [flags];
+    ld.param.u64 %a2, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %a3, %r1, 4;
+    add.u64 %a1, %a1, %a3;
+    add.u64 %a2, %a2, %a3;
+    ld.global.u32 %r2, [%a1];
+    setp.ne.u32 %p, %r2, 0;
+    mov.u32 %r3, tile;
+    mad.lo.u32 %r3, %r1, 4, %r3;
+    ld.shared.u32 %r4, [%r3];
+    selp.b32 %r5, %r4, 0, %p;
+    st.global.u32 [%a2], %r5;
+    ret;
+}
+"""
+
+CLOCK_HERE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry clock_here(.param .u64 away, .param .u64 out) {
+    .reg .b64 %a<5>; .reg .b32 %r<8>; .reg .pred %p;
+    .shared .align 4 .b8 tile[256];
+    ld.param.u64 %a1, [away];
+    ld.param.u64 %a2, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %a3, %r1, 4;
+    add.u64 %a1, %a1, %a3;
+    add.u64 %a2, %a2, %a3;
+    ld.global.u32 %r2, [%a1];
+    mov.u32 %r3, tile;
+    mad.lo.u32 %r3, %r1, 4, %r3;
+    mov.u32 %r4, 0;
+    st.shared.u32 [%r3], %r4;
+    st.shared.u32 [%r3+128], %r4;
+    mov.u32 %r5, %clock;
+    mad.lo.u32 %r6, %r2, 128, %r3;
+    st.shared.u32 [%r6], %r5;
+    ld.shared.u32 %r7, [%r3];
+    setp.eq.u32 %p, %r7, 123456789;
+    @%p bra done;
+    st.global.u32 [%a2], %r1;
+done:
+    ret;
+}
+"""
+
+CLOCK_IN_STRUCTURE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry clock_in_structure(.param .align 8 .b8 arrays[32]) {
+    .reg .b64 %a<5>; .reg .b32 %r<4>; .reg .pred %p;
+    ld.param.u64 %a1, [arrays];
+    ld.param.u64 %a2, [arrays+8];
+    ld.param.u64 %a3, [arrays+16];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %a4, %r1, 4;
+    add.u64 %a1, %a1, %a4;
+    add.u64 %a2, %a2, %a4;
+    add.u64 %a3, %a3, %a4;
+    mov.u32 %r2, %clock;
+    st.global.u32 [%a1], %r2;
+    ld.global.u32 %r3, [%a2];
+    setp.eq.u32 %p, %r3, 123456789;
+    @%p bra done;
+    st.global.u32 [%a3], %r1;
+done:
+    ret;
+}
+"""
+
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Any:
@@ -131,6 +211,41 @@ def test_a_launch_with_a_warning_is_judged_once_for_equal_arguments(calls: dict[
     assert reports[0].findings == reports[1].findings == reports[3].findings
     assert calls["judged"] == 2
     assert (y == x).all()
+
+
+def load(text: str, name: str, tmp_path: Path) -> Any:
+    (tmp_path / f"{name}.ptx").write_text(text)
+    return wsemu.load_ptx(tmp_path / f"{name}.ptx")[name]
+
+
+def launch_with_flag(kernel: Any, flag: int) -> str:
+    return wsemu.check(kernel, 1, 32, (np.full(32, flag, np.int32), np.zeros(32, np.int32))).verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "flags", "verdicts"),
+    [
+        (UNWRITTEN, "unwritten", (0, 1, 0), ("verified", "failed", "verified")),
+        (CLOCK_HERE, "clock_here", (1, 0, 1), ("verified", "incomplete", "verified")),
+    ],
+)
+def test_a_verdict_that_rests_on_the_contents_of_an_array_is_not_used_again(
+    text: str, name: str, flags: tuple[int, ...], verdicts: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The outcomes are equal: only the contents decide whether an undefined value is used, or a clock is loaded."""
+    kernel = load(text, name, tmp_path)
+    assert tuple(launch_with_flag(kernel, flag) for flag in flags) == verdicts
+
+
+def test_a_launch_with_other_arrays_in_a_structure_is_judged_anew(tmp_path: Path) -> None:
+    memory = DeviceMemory()
+    x, y, z = (numbers(memory) for _ in range(3))
+    kernel = load(CLOCK_IN_STRUCTURE, "clock_in_structure", tmp_path)
+    verdicts = []
+    for given in ((x, y, z, x), (x, x, z, y), (x, y, z, x)):
+        structure = Packed(b"".join(address.to_bytes(8, "little") for address in given))
+        verdicts.append(wsemu.check(kernel, 1, 32, (structure,), memory=memory).verdict)
+    assert verdicts == ["verified", "incomplete", "verified"]
 
 
 def test_another_shape_is_bound_anew(kernel: Any, calls: dict[str, int]) -> None:

@@ -18,7 +18,7 @@ from wsemu.launch.explore.orders import Orders
 from wsemu.launch.heap import add_heap_notes, outgrown
 from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
-from wsemu.launch.same import keep, repeated_report
+from wsemu.launch.same import keep, repeated_report, watch_uses
 from wsemu.launch.used_loads import name_later_uses, name_used_loads
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import ATOMICS, N_ATOMIC, N_MEMORY, OPCODE
@@ -150,7 +150,8 @@ def judge_run(
         _name_unpublished(outcome, bound.program)
         name_used_loads(outcome, bound.program)
     places = _make_places(kernel, bound, outcome, orders)
-    places.find_united_masks = functools.partial(_find_united_masks, bound, outcome, initial)
+    watched, has_used = watch_uses(run)
+    places.find_united_masks = functools.partial(_find_united_masks, bound, outcome, watched[2])
     alone = more is None and _may_repeat(bound, orders)
     known = repeated_report(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None
     if known is not None:
@@ -158,17 +159,17 @@ def judge_run(
     from wsemu.launch.verdict import judge
 
     ends: list[Assignment] = []
-    methods = _list_methods(kernel, bound, run, places, orders, ends, tried)
-    report = judge(bound.configuration, places, notes, trace, bound.settings, started + compiling(), more, methods)
+    methods = _list_methods(kernel, bound, watched, places, orders, ends, tried)
+    report = judge(bound.configuration, places, notes, watched[1], bound.settings, started + compiling(), more, methods)
     if ends and not report.errors:
         report = _judge_assigned(bound, initial(), ends[0], report)
-    report = _complete_report(kernel, bound, run, places, orders, report)
+    report = _complete_report(kernel, bound, watched, places, orders, report)
     before = initial() if (report.findings or keeping) and not tried else []
     if report.errors and not tried:
         from wsemu.evidence.fingerprint import inputs
 
         report = report.model_copy(update={"inputs": inputs(bound, before)})
-    if alone and not places.united:
+    if alone and not has_used():
         keep(bound, outcome, notes, report)
     return Examined(bound, places, trace, report, before, initial)
 

@@ -145,10 +145,10 @@ def find_united_masks(
     from wsemu.launch.running import ran
 
     checked = check_paths(bound.program, sorted(masks))
-    before = initial()
-    if checked is None or bound.heap is not None or any(data is None for data in before):
+    if checked is None or bound.heap is not None or outcome.warp_instructions > MOST_INSTRUCTIONS:
         return {}
-    if outcome.warp_instructions > MOST_INSTRUCTIONS:
+    before = initial()
+    if any(data is None for data in before):
         return {}
     united, program = checked
     segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]

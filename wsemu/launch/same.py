@@ -1,20 +1,26 @@
 """Reuse of a launch's judgment for a later launch that did the same.
 
 A kernel that is launched a thousand times usually does the same each time, in a few arrays by turns.  The engine then
-returns the very outcome of an earlier launch (`machine.run`).  Its judgment holds, except for its duration.
+returns the very outcome of an earlier launch (`machine.run`).  Its judgment holds, except for its duration, if it used
+nothing but the outcome: the events of a launch, and the contents of its arrays, may differ although its outcome is
+equal.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wsemu.launch.binding import address_rows
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wsemu.launch.result import Report
+    from wsemu.launch.running import Ran
     from wsemu.model.bound import Bound, BoundArray
     from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.outcome import Outcome
+    from wsemu.model.outcome import Outcome, Trace
     from wsemu.model.program import Program
     from wsemu.model.settings import Settings
 
@@ -34,8 +40,24 @@ class _Said(NamedTuple):
     uninitialized: frozenset[int]
     notes: tuple[str, ...]
     rows: dict[int, Any]
-    """values of parameters, which findings may name; empty without findings"""
+    """values of parameters, which findings may name; without findings, the segment of each address among them"""
     report: Report
+
+
+def watch_uses(run: Ran) -> tuple[Ran, Callable[[], bool]]:
+    """Return a run like this one, and a function that returns whether anything but its outcome was used."""
+    outcome, trace, initial = run
+    uses = list[str]()
+
+    def trace_noted(accesses: frozenset[int], cta: int | None = None) -> Trace:
+        uses.append("trace")
+        return trace(accesses, cta)
+
+    def initial_noted() -> list[Any]:
+        uses.append("initial")
+        return initial()
+
+    return (outcome, trace_noted, initial_noted), lambda: bool(uses)
 
 
 def as_comparable(program: Program, outcome: Outcome) -> Outcome:
@@ -63,7 +85,7 @@ def keep(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report)
 
 
 def _remember(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> _Said:
-    rows = bound.rows if outcome.findings else {}
+    rows = bound.rows if outcome.findings else address_rows(bound.program, bound.rows, bound.names, bound.arrays)
     return _Said(
         outcome,
         bound.configuration,
