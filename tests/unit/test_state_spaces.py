@@ -134,6 +134,9 @@ SUMS = {
     "rounded by a mask": "add.u64 %rd20, %rd5, 7; and.b64 %rd20, %rd20, -8;",
     "rounded by a computed mask": "sub.u64 %rd21, %rd12, 1; and.b64 %rd20, %rd5, %rd21; add.u64 %rd20, %rd20, 8;",
     "a swizzle": "shr.u64 %rd21, %rd5, 3; and.b64 %rd21, %rd21, 4; xor.b64 %rd20, %rd5, %rd21;",
+    "a field": "shr.u64 %rd21, %rd5, 4; and.b64 %rd21, %rd21, 1023; shl.b64 %rd20, %rd21, 4;",
+    "two fields": "shr.u64 %rd21, %rd5, 8; and.b64 %rd21, %rd21, 255; shl.b64 %rd21, %rd21, 8;"
+    " and.b64 %rd22, %rd5, 255; or.b64 %rd20, %rd21, %rd22;",
     "a step back": "add.u64 %rd20, %rd5, 8; sub.u64 %rd20, %rd20, 4; sub.u64 %rd20, %rd20, %rd12;",
     "a pointer from memory": "st.local.u64 [own+8], %rd5; ld.local.u64 %rd20, [own+8]; add.u64 %rd20, %rd20, 4;",
     "a difference with memory": "st.local.u64 [own+8], %rd5; ld.local.u64 %rd21, [own+8]; sub.u64 %rd21, %rd21, %rd5;"

@@ -66,6 +66,8 @@ _FACTORS: Mapping[str, tuple[int, ...]] = {
 """operation -> the factors of its operands that are added"""
 _MULTIPLY = ("mul", "mulwide", "mad", "madwide", "shl")
 """operations that multiply their first two operands"""
+_KEEP_LOW = frozenset("mov selp add sub neg not mul mulwide mad madwide and or xor shl cvt".split())
+"""operations on integers, low bits of whose results depend on as many low bits of their operands alone"""
 _KEEP_ADDRESSES = ("b64.u32", "b64.s32", "b32.s64")
 _ALIGNMENT = 1 << 10
 """no address has its highest bit below this one, the alignment of shared memory"""
@@ -159,7 +161,7 @@ class _Flow:
             return [(row, 1) for row in operands[:2]]
         name, _, type_ = code.operation.partition(".")
         if name == "and" and any(0 <= self._numbers.get(row, -1) < _ALIGNMENT for row in operands):
-            return []
+            return [(row, 0) for row in operands if row in self._lowered]
         if name == "xor" and operands[0] == operands[1]:
             return []
         if (name == "or" and operands[1] == self.window) or (name == "and" and operands[1] == self._mask):
@@ -170,6 +172,25 @@ class _Flow:
         if name in _MULTIPLY:
             factors = (*self._list_products(name, operands), *factors)
         return list(zip(operands, factors or (0,) * len(operands), strict=True))
+
+    @functools.cached_property
+    def _lowered(self) -> set[Register]:
+        """The registers in whose low bits may be higher bits of an address, as after a shift to the right."""
+        users: defaultdict[Register, list[Register]] = defaultdict(list)
+        found: set[Register] = set()
+        for result, codes in self.writers.items():
+            for code in codes:
+                name, _, type_ = code.operation.partition(".")
+                if name not in _KEEP_LOW or "f" in type_:
+                    found.add(result)
+                for operand in code.operands:
+                    users[operand].append(result)
+        pending = list(found)
+        while pending:
+            fresh = {*users[pending.pop()]} - found
+            found |= fresh
+            pending += fresh
+        return found
 
     def _list_products(self, name: str, operands: Sequence[Register]) -> tuple[int, int]:
         """Return the factors of two operands that are multiplied; 0 if unknown."""
