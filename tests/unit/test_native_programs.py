@@ -618,3 +618,22 @@ def test_a_program_that_uses_no_device_ends_with_its_own_exit_code(script, progr
     assert "used no memory and no kernel of the device: nothing was checked" in done.stdout.replace("\n  ", " ")
     done = run_words("check", script)
     assert done.returncode == 2, "`wsemu check` is for launches"
+
+
+@needs_driver
+def test_an_exit_code_of_a_program_is_no_incomplete_launch(script):
+    script.write_text("#!/bin/sh\nexit 3\n")
+    assert run_words("run", "--allow-incomplete", script).returncode == 1
+
+
+@needs_driver
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [("import sys; print(sys.argv[1:])", "['a']"), ("import sys, cupy; print(sys.argv[1:])", "['--limit', '3', 'a']")],
+)
+def test_a_module_is_not_the_command_of_its_name(text, given, tmp_path, monkeypatch):
+    """`ls` is also a command; words after a module with CuPy belong to it."""
+    (tmp_path / "ls.py").write_text(text)
+    (tmp_path / "cupy.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert run_words("run", "-m", "ls", "--limit", "3", "a").stdout.splitlines()[0] == given

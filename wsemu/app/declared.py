@@ -19,6 +19,7 @@ from wsemu.app.exit_codes import INTERRUPTED
 from wsemu.app.option_groups import group_parameters
 from wsemu.app.program_file import LAUNCH_OPTIONS, has_main, is_launch
 from wsemu.app.program_kind import find_command
+from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -226,6 +227,18 @@ class OwnCommand(TyperCommand):
         }
 
 
+def _runs_as_it_is(file: str, *, is_module: bool) -> bool:
+    """Return whether FILE, or the module of this name, is a program that runs as it is."""
+    if not is_module:
+        return find_command(Path(file), ()) is not None
+    from wsemu.app.commands import source_of_module
+
+    try:
+        return find_command(source_of_module(file), (), file) is not None
+    except UsageError:  # reported when the module is to run
+        return False
+
+
 class _MissingValue(Exception):
     """An option has no value."""
 
@@ -251,14 +264,14 @@ class ProgramCommand(OwnCommand):
             if not word:  # there is no file
                 return options
             if not word.startswith("-") or word == "-":
-                return [*options, *self._after_file(word, words)]
+                return [*options, *self._after_file(word, words, is_module="-m" in options)]
             options += [word, *self.values(word, words)]
         return options
 
-    def _after_file(self, file: str, words: Iterator[str]) -> Iterator[str]:
+    def _after_file(self, file: str, words: Iterator[str], *, is_module: bool) -> Iterator[str]:
         """Yield the options among the words after FILE, then FILE and the remaining words."""
         following = [*words]
-        if find_command(Path(file), ()) is not None:
+        if _runs_as_it_is(file, is_module=is_module):
             yield from (file, *self._words_of_program(file, following))
             return
         is_data, own, words = self._is_data(Path(file), following), list[str](), iter(following)

@@ -209,6 +209,8 @@ def _run_as_it_is(
         return USAGE
     launches.idle()
     launches.total()
+    if launches.is_of_host and settings.allow_incomplete and ending == INCOMPLETE:
+        ending = FAILED  # this exit code of the program is no incomplete launch, which is allowed
     if not ending and not launches.verdicts and not launches.is_of_host:
         how = "check what its CUDA calls return; operators of torch run on the CPU, and are not checked"
         return _end_without_launch(file, settings, launches, how)
