@@ -9,6 +9,8 @@ import wsemu
 from tests.commands import wsemu as command
 from wsemu import cuda, ptx
 from wsemu.launch import examined
+from wsemu.machine.memory.shadow_planes import Pool
+from wsemu.machine.state import sparse_zeros
 from wsemu.model.errors import KernelError, UnsupportedError, UsageError
 
 
@@ -119,6 +121,12 @@ def test_too_little_memory_is_told(monkeypatch):
     with pytest.raises(
         UsageError, match="`fill` with 256 bytes of arrays takes more memory than there is: use smaller"
     ):
+        wsemu.check(fill, 1, 32, (np.zeros(32), 1))
+
+
+def test_too_little_memory_for_the_tables_of_a_launch_is_reported(monkeypatch):
+    monkeypatch.setattr(Pool, "take", lambda *_: sparse_zeros(1 << 45, np.int64))  # more than the address space
+    with pytest.raises(UsageError, match="takes more memory than there is"):
         wsemu.check(fill, 1, 32, (np.zeros(32), 1))
 
 

@@ -797,7 +797,10 @@ def sparse_zeros(n: int, dtype: Any) -> npt.NDArray[Any]:
     size = n * np.dtype(dtype).itemsize
     if size < SPARSE or not sys.platform.startswith("linux"):
         return np.zeros(n, dtype)
-    return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype)
+    try:
+        return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype)
+    except OSError as error:
+        raise MemoryError(f"no memory for a table of {size:,} bytes") from error
 
 
 SPARSE = 1 << 22
