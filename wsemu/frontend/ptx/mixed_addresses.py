@@ -67,7 +67,7 @@ _FACTORS: Mapping[str, tuple[int, ...]] = {
 _MULTIPLY = ("mul", "mulwide", "mad", "madwide", "shl")
 """operations that multiply their first two operands"""
 _KEEP_LOW = frozenset("mov selp add sub neg not mul mulwide mad madwide and or xor shl cvt".split())
-"""operations on integers, low bits of whose results depend on as many low bits of their operands alone"""
+"""integer operations: the n lowest bits of a result depend on only the n lowest bits of the operands"""
 _KEEP_ADDRESSES = ("b64.u32", "b64.s32", "b32.s64")
 _ALIGNMENT = 1 << 10
 """no address has its highest bit below this one, the alignment of shared memory"""
@@ -161,7 +161,7 @@ class _Flow:
             return [(row, 1) for row in operands[:2]]
         name, _, type_ = code.operation.partition(".")
         if name == "and" and any(0 <= self._numbers.get(row, -1) < _ALIGNMENT for row in operands):
-            return [(row, 0) for row in operands if row in self._lowered]
+            return [(row, 0) for row in operands if row in self._moved_bits]
         if name == "xor" and operands[0] == operands[1]:
             return []
         if (name == "or" and operands[1] == self.window) or (name == "and" and operands[1] == self._mask):
@@ -174,7 +174,7 @@ class _Flow:
         return list(zip(operands, factors or (0,) * len(operands), strict=True))
 
     @functools.cached_property
-    def _lowered(self) -> set[Register]:
+    def _moved_bits(self) -> set[Register]:
         """The registers in whose low bits may be higher bits of an address, as after a shift to the right."""
         users: defaultdict[Register, list[Register]] = defaultdict(list)
         found: set[Register] = set()
