@@ -667,3 +667,8 @@ def test_loads_after_the_third_share_a_scoreboard(tmp_path: Path) -> None:
     hit = "ld.global.f32 %f9, [%d1];\nst.shared.f32 [%r3], %f9;\nbar.sync 0;\n"
     alone, shared = (cycles_of(tmp_path, hit + some + last + work + end) for some in (moves, loads))
     assert shared > alone + 150
+
+
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
+    done = command("time", "missing.py", "--what-if", "STAGES=1,2", cwd=tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (2, "error: cannot read `missing.py`: No such file or directory")

@@ -163,6 +163,13 @@ def _run_targets(targets: Sequence[Target], settings: Settings, clock: Clock) ->
     return code
 
 
+def _write_page(output: Path, page: str) -> None:
+    try:
+        output.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write `{output}`: {error.strerror or error}") from None
+
+
 def _answer(targets: Sequence[Target], settings: Settings, wanted: Wanted, text: str, printer: QuietPrinter) -> int:
     """Print a table of predictions for other values of a constant or option; return the exit code."""
     from wsemu.app.what_if import Answer, changed_program, format_answers, mark_answers, parse_question
@@ -184,10 +191,7 @@ def _answer(targets: Sequence[Target], settings: Settings, wanted: Wanted, text:
             answers.append(Answer(value, clock.found, verdict))
         lines = [*format_answers(question, answers)]
         if wanted.output is not None:
-            wanted.output.write_text(text_page(f"what if {text}", lines), encoding="utf-8")
-    except OSError as error:
-        printer.error(UsageError(f"cannot write `{wanted.output}`: {error.strerror or error}"))
-        return USAGE
+            _write_page(wanted.output, text_page(f"what if {text}", lines))
     except UsageError as error:
         printer.error(error)
         return USAGE

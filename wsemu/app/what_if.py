@@ -80,7 +80,11 @@ def changed_program(file: Path, question: Question, value: int) -> Iterator[Path
         raise UsageError(
             f"`--what-if {question.name}`: `{file}` is not Python, so only {' and '.join(OF_MODEL)} can change"
         )
-    text = change_constant(file.read_text(encoding="utf-8"), question.name, value, str(file))
+    try:
+        original = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read `{file}`: {getattr(error, 'strerror', None) or error}") from None
+    text = change_constant(original, question.name, value, str(file))
     folder = Path(tempfile.mkdtemp(prefix="wsemu-"))
     before = [*sys.path]
     try:
