@@ -77,47 +77,44 @@ done:
 }
 """
 
-UNWRITTEN = """
+
+def kernel_of_elements(name: str, words: int, body: str) -> str:
+    """Return PTX in which each thread loads its element of the first array to %r2; %a2 is that of the second one."""
+    return f"""
 .version 8.0
 .target sm_90
 .address_size 64
-.visible .entry unwritten(.param .u64 flags, .param .u64 out) {
-    .reg .b64 %a<5>; .reg .b32 %r<6>; .reg .pred %p;
-    .shared .align 4 .b8 tile[128];
-    ld.param.u64 %a1, [flags];
+.visible .entry {name}(.param .u64 given, .param .u64 out) {{
+    .reg .b64 %a<5>; .reg .b32 %r<8>; .reg .pred %p;
+    .shared .align 4 .b8 tile[{4 * words}];
+    ld.param.u64 %a1, [given];
     ld.param.u64 %a2, [out];
     mov.u32 %r1, %tid.x;
     mul.wide.u32 %a3, %r1, 4;
     add.u64 %a1, %a1, %a3;
     add.u64 %a2, %a2, %a3;
     ld.global.u32 %r2, [%a1];
-    setp.ne.u32 %p, %r2, 0;
     mov.u32 %r3, tile;
     mad.lo.u32 %r3, %r1, 4, %r3;
+{body}}}
+"""
+
+
+UNWRITTEN = kernel_of_elements(
+    "unwritten",
+    32,
+    """    setp.ne.u32 %p, %r2, 0;
     ld.shared.u32 %r4, [%r3];
     selp.b32 %r5, %r4, 0, %p;
     st.global.u32 [%a2], %r5;
     ret;
-}
-"""
+""",
+)
 
-CLOCK_HERE = """
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry clock_here(.param .u64 away, .param .u64 out) {
-    .reg .b64 %a<5>; .reg .b32 %r<8>; .reg .pred %p;
-    .shared .align 4 .b8 tile[256];
-    ld.param.u64 %a1, [away];
-    ld.param.u64 %a2, [out];
-    mov.u32 %r1, %tid.x;
-    mul.wide.u32 %a3, %r1, 4;
-    add.u64 %a1, %a1, %a3;
-    add.u64 %a2, %a2, %a3;
-    ld.global.u32 %r2, [%a1];
-    mov.u32 %r3, tile;
-    mad.lo.u32 %r3, %r1, 4, %r3;
-    mov.u32 %r4, 0;
+CLOCK_HERE = kernel_of_elements(
+    "clock_here",
+    64,
+    """    mov.u32 %r4, 0;
     st.shared.u32 [%r3], %r4;
     st.shared.u32 [%r3+128], %r4;
     mov.u32 %r5, %clock;
@@ -129,8 +126,8 @@ CLOCK_HERE = """
     st.global.u32 [%a2], %r1;
 done:
     ret;
-}
-"""
+""",
+)
 
 CLOCK_IN_STRUCTURE = """
 .version 8.0

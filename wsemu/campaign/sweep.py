@@ -176,9 +176,8 @@ def _predict(bound: Bound, device: str) -> tuple[float, float] | None:
         found = predict_bound(bound, device_named(device))
     except WsemuError:
         return None
-    class_ = (
-        UNKNOWN if bound.source is None else classify_launch(found)
-    )  # a Python function is predicted from its own code
+    # a Python function is predicted from wsemu's code of it
+    class_ = UNKNOWN if bound.source is None else classify_launch(found)
     return found.seconds * 1e6, RESOLUTION[class_]
 
 
